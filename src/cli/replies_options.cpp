@@ -66,9 +66,11 @@ Status check_prompt_flags(const CommandContext& context) {
   return Done{};
 }
 
-std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPrecision precision) {
+std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPrecision precision,
+                                 const DecoderPlace& place) {
   const auto spec = read_decoder_spec(source);
-  const auto demand = spec ? decoder_demand(source, precision, spec->length_max) : spec.error();
+  const auto demand =
+      spec ? decoder_demand(source, precision, spec->length_max, place) : spec.error();
   return demand ? demand->total() : 0;
 }
 
@@ -91,7 +93,8 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   options.devices = std::move(found.devices);
   adapt_precision(arguments, options.devices.front(), options.precision);
   options.memory = {.free_bytes = found.free_bytes,
-                    .other_bytes = bytes_beside_cache(options.source, options.precision)};
+                    .other_bytes = bytes_beside_cache(options.source, options.precision,
+                                                      DecoderPlace::of(options.devices.front()))};
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;

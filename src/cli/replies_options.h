@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "cli/command.h"
 #include "jobs/replies.h"
+#include "serving/decoder_memory.h"
 
 namespace muster {
 
@@ -20,7 +21,8 @@ Status check_prompt_flags(const CommandContext& context);
 
 /// What a worker takes beside its keys and values, as a plan counts it (serving/decoder_memory.h);
 /// 0 where that is not known: why a model cannot be read is told when it is loaded.
-std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPrecision precision);
+std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPrecision precision,
+                                 const DecoderPlace& place = {});
 
 /// Settings and flags of `muster generate --prompts` as the job's options. What costs least is
 /// looked at first: names of output, model and inputs, then devices, then the places of worker and

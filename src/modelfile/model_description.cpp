@@ -122,8 +122,8 @@ Result<ModelDescription> describe_folder(const fs::path& folder) {
   return model;
 }
 
-// What a config says that is computed; nullopt where that is refused, since a model that can only be
-// planned is described all the same. Which tokens end a reply is of no matter here.
+// What a config says that is computed; nullopt where that is refused, since a model that can only
+// be planned is described all the same. Which tokens end a reply is of no matter here.
 std::optional<DecoderSpec> decoder_of(std::string_view config_text) {
   auto decoder = parse_decoder_config(config_text, std::nullopt);
   if (!decoder) return std::nullopt;

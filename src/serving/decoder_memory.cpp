@@ -4,6 +4,8 @@
 #include "serving/decoder_memory.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "coordinator/decoder_workers.h"
 #include "modelfile/model_description.h"
@@ -12,6 +14,7 @@
 #include "planner/plan/device_budget.h"
 #include "planner/plan/plan.h"
 #include "scheduler/steps.h"
+#include "spec/cpu_decoder_memory.h"
 
 namespace muster {
 namespace {
@@ -49,15 +52,29 @@ std::optional<std::size_t> place_of(const Machine& machine, const Device& device
   return std::nullopt;
 }
 
-std::uint64_t less(std::uint64_t whole, std::uint64_t part) {
-  return whole > part ? whole - part : 0;
+std::uint64_t logits_rows() {
+  return DecoderFleetOptions{}.streams_most + StepOptions{}.scored_most;
 }
 
-}  // namespace
+// nullopt: the engine does not compute it on a CPU, or not in this precision.
+std::optional<DecoderDemand> cpu_demand(const ModelDescription& model, const CpuDecoderRun& run) {
+  if (!model.decoder || !is_cpu_decoder(*model.decoder)) return std::nullopt;
+  DecoderDemand demand;
+  for (const auto& unit : model.units) {
+    const auto weights = cpu_decoder_weights(model, unit, run.precision);
+    if (!weights) return std::nullopt;
+    demand.weights_bytes += weights->total();
+  }
+  const auto step = cpu_decoder_step(model, run);
+  demand.work_bytes = step.counted_peak() + step.sampling;
+  demand.logits_bytes = step.logits;
+  return demand;
+}
 
-Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
-                                     DecoderPrecision precision, std::uint32_t length_max) {
-  const auto model = MUSTER_TRY(describe_model(source));
+// As `muster plan` counts a device that is no CPU, or a model that is not computed.
+Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision precision,
+                                     std::uint32_t length_max) {
+  model.decoder.reset();
   Workload workload;
   workload.task = PlanTask::Generate;
   workload.context = length_max;
@@ -65,12 +82,37 @@ Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
   const StageShare whole{.last_unit = static_cast<std::uint32_t>(model.units.size()),
                          .is_gpu = false};
   const auto parts = MUSTER_TRY(stage_memory(model, workload, whole));
-  const std::uint64_t rows = DecoderFleetOptions{}.streams_most + StepOptions{}.scored_most;
   const bool is_as_stored = precision == DecoderPrecision::Own;
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
       .work_bytes = parts.activations + parts.workspace,
-      .logits_bytes = muster::logits_bytes(model.shape.vocab_size, rows, 1)};
+      .logits_bytes = muster::logits_bytes(model.shape.vocab_size, logits_rows(), 1)};
+}
+
+std::uint64_t less(std::uint64_t whole, std::uint64_t part) {
+  return whole > part ? whole - part : 0;
+}
+
+}  // namespace
+
+DecoderPlace DecoderPlace::of(const Device& device) {
+  return {.device = device.kind,
+          .threads = std::max(1U, static_cast<std::uint32_t>(device.cpus.size()))};
+}
+
+Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
+                                     DecoderPrecision precision, std::uint32_t length_max,
+                                     const DecoderPlace& place) {
+  auto model = MUSTER_TRY(describe_model(source));
+  if (place.device == DeviceKind::Cpu) {
+    const CpuDecoderRun run{.precision = precision,
+                            .step_tokens = DecoderFleetOptions{}.step_tokens_most,
+                            .logits_rows = logits_rows(),
+                            .threads = place.threads,
+                            .context = length_max};
+    if (const auto demand = cpu_demand(model, run)) return *demand;
+  }
+  return planned_demand(std::move(model), precision, length_max);
 }
 
 // A machine with GPUs has its CPUs as host memory alone: each of the server's has an equal share.

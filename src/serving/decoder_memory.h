@@ -16,22 +16,35 @@ namespace muster {
 /// What one worker of a decoder takes beside its keys and values.
 struct DecoderDemand {
   std::uint64_t weights_bytes = 0;
-  std::uint64_t work_bytes = 0;    // activations of a step
+  std::uint64_t work_bytes = 0;    // activations of a step, and what chooses a token
   std::uint64_t logits_bytes = 0;  // of a step
 
   std::uint64_t step_bytes() const { return work_bytes + logits_bytes; }
   std::uint64_t total() const { return weights_bytes + step_bytes(); }
 };
 
-/// As `muster plan` counts it for a sequence of `length_max` tokens, in steps of as many tokens as
-/// a worker computes; but of a file whose weights are converted (fp32, bf16, int8), every weight
-/// counts in that precision, since the engine undoes a quantisation. A worker has a row of logits
-/// for each sequence, which chooses by it, and for each id that a step may score.
+/// Where a worker runs.
+struct DecoderPlace {
+  DeviceKind device = DeviceKind::Cpu;
+  std::uint32_t threads = 1;  // Cpu: one a core
+
+  static DecoderPlace of(const Device& device);
+};
+
+/// For sequences of up to `length_max` tokens, in steps of as many tokens as a worker computes. A
+/// worker has a row of logits for each sequence, which chooses by it, and for each id that a step
+/// may score.
+///
+/// On a CPU what the engine allocates (spec/cpu_decoder_memory.h). On a GPU as `muster plan` counts
+/// it; but of a file whose weights are converted (fp32, bf16, int8), every weight counts in that
+/// precision, since the engine undoes a quantisation. So is counted on a CPU what it cannot compute
+/// and will refuse.
 ///
 /// Errors: those of describe_model and of stage_memory. Cost: reads the headers of the files.
 /// Threads: thread-safe. Source: docs/memory-model.md.
 Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
-                                     DecoderPrecision precision, std::uint32_t length_max);
+                                     DecoderPrecision precision, std::uint32_t length_max,
+                                     const DecoderPlace& place = {});
 
 /// The memory that the models of a server may take on its devices: what was free before its workers
 /// came, the margin of a plan taken off.

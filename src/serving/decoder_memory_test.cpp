@@ -76,32 +76,65 @@ TEST(DecoderMemory, AGpuHasWhatIsFreeOnIt) {
   EXPECT_EQ(DeviceMemory(machine, devices).room(0, 0, std::nullopt), std::nullopt) << "another one";
 }
 
-// By hand from decoder_fixture.cpp: 32 values a row; 48 rows of the table, which is the head too; a
-// layer has 32 x 32 (query) + 2 x 16 x 32 (key, value) + 32 x 32 (output) + 3 x 48 x 32
-// (feed-forward) and two norms of 32; one more norm at the end.
-TEST(DecoderMemory, WeightsAreCountedInThePrecisionThatTheyAreKeptIn) {
-  const auto folder =
+class CountingDecoderMemory : public testing::Test {
+ protected:
+  CountingDecoderMemory() { write_counting_decoder(folder_); }
+  ~CountingDecoderMemory() override { std::filesystem::remove_all(folder_); }
+
+  // By hand from decoder_fixture.cpp: 32 values a row; 48 rows of the table; a layer has 32 x 32
+  // (query) + 2 x 16 x 32 (key, value) + 32 x 32 (output) + 3 x 48 x 32 (feed-forward) and two
+  // norms of 32; one more norm at the end. All outputs are multiples of 16.
+  static constexpr std::uint64_t kTable = 48 * 32;
+  static constexpr std::uint64_t kLayer = 32 * 32 + 2 * 16 * 32 + 32 * 32 + 3 * 48 * 32;
+  static constexpr std::uint64_t kNorms = 2 * 2 * 32 + 32;
+  const std::filesystem::path folder_ =
       std::filesystem::path(testing::TempDir()) / ("decoder_memory." + std::to_string(::getpid()));
-  write_counting_decoder(folder);
-  constexpr std::uint64_t kLayer = 32 * 32 + 2 * 16 * 32 + 32 * 32 + 3 * 48 * 32 + 2 * 32;
-  constexpr std::uint64_t kWeights = 48 * 32 + 2 * kLayer + 32;
-  const auto fp32 = decoder_demand(folder, DecoderPrecision::Fp32, 128);
+};
+
+// The table is the head too, which is packed beside it; the config states no type, so that it
+// stands in float32. A norm has a weight and a bias.
+TEST_F(CountingDecoderMemory, WeightsAreCountedInThePrecisionThatTheyAreKeptIn) {
+  constexpr std::uint64_t kBeside = 4 * kTable + 8 * kNorms;
+  const auto fp32 = decoder_demand(folder_, DecoderPrecision::Fp32, 128);
   ASSERT_TRUE(fp32) << fp32.error().message;
-  EXPECT_EQ(fp32->weights_bytes, 4 * kWeights);
-  EXPECT_GT(fp32->work_bytes, 0U);
+  EXPECT_EQ(fp32->weights_bytes, 4 * (2 * kLayer + kTable) + kBeside);
   EXPECT_EQ(fp32->logits_bytes, 4U * 48 * (32 + 32)) << "32 that choose, and 32 ids of prompts";
-  const auto bf16 = decoder_demand(folder, DecoderPrecision::Bf16, 128);
+  const auto bf16 = decoder_demand(folder_, DecoderPrecision::Bf16, 128);
   ASSERT_TRUE(bf16);
-  EXPECT_EQ(bf16->weights_bytes, 2 * kWeights);
+  EXPECT_EQ(bf16->weights_bytes, 2 * (2 * kLayer + kTable) + kBeside);
   // 34 bytes for 32 weights of a row, or for what is left of them: rows of 48 are two blocks.
   constexpr std::uint64_t kLayerRows = 32 + 2 * 16 + 32 + 2 * 48;
-  constexpr std::uint64_t kInt8 =
-      34 * (48 + 2 * (kLayerRows + 2 * 32)) + sizeof(float) * (2 * 2 * 32 + 32);
-  const auto int8 = decoder_demand(folder, DecoderPrecision::Int8, 128);
+  const auto int8 = decoder_demand(folder_, DecoderPrecision::Int8, 128);
   ASSERT_TRUE(int8);
-  EXPECT_EQ(int8->weights_bytes, kInt8);
-  EXPECT_FALSE(decoder_demand(folder / "none", DecoderPrecision::Own, 128));
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(int8->weights_bytes, 34 * (48 + 2 * (kLayerRows + 2 * 32)) + kBeside);
+  EXPECT_FALSE(decoder_demand(folder_ / "none", DecoderPrecision::Own, 128));
+}
+
+// A row of the 512 of a step: the state of 32, 64 queries, keys and values, 96 of gate and up, 2 x
+// 4 cosines and sines; and 32, 32 and 48 that products read, in each form of theirs. Each thread
+// has six rows of 1.5 x 128 positions, and one of them six of 128 while it grows; a token is chosen
+// by 20 bytes for each of the vocabulary.
+TEST_F(CountingDecoderMemory, AStepIsWhatTheEngineAllocates) {
+  const auto work = [&](DecoderPrecision precision, const DecoderPlace& place) {
+    const auto demand = decoder_demand(folder_, precision, 128, place);
+    return demand ? demand->work_bytes : 0;
+  };
+  constexpr std::uint64_t kBeside = 4 * 6 * (192 + 128) + 20 * 48;
+  constexpr std::uint64_t kFp32 = 4 * (512 * (200 + 112) + 64 * 32) + kBeside;
+  EXPECT_EQ(work(DecoderPrecision::Fp32, {}), kFp32);
+  EXPECT_EQ(work(DecoderPrecision::Bf16, {}), kFp32 + 2 * (512 * 112 + 64 * 32));
+  // A byte for each of 32 and three numbers for each 32 of them: rows of 48 are two blocks.
+  EXPECT_EQ(work(DecoderPrecision::Int8, {}), kFp32 + 512 * (2 * 44 + 88) + 64 * 44);
+  EXPECT_EQ(work(DecoderPrecision::Own, {}), kFp32) << "in the file's own bits";
+  EXPECT_EQ(work(DecoderPrecision::Fp32, {.threads = 3}), kFp32 + 2 * 4 * 6 * 192);
+}
+
+TEST_F(CountingDecoderMemory, AGpuHasEveryWeightOnce) {
+  const auto bf16 =
+      decoder_demand(folder_, DecoderPrecision::Bf16, 128, {.device = DeviceKind::Cuda});
+  ASSERT_TRUE(bf16);
+  EXPECT_EQ(bf16->weights_bytes, 2 * (2 * kLayer + kTable + kNorms));
+  EXPECT_GT(bf16->work_bytes, 0U);
 }
 
 }  // namespace

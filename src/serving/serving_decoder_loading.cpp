@@ -13,13 +13,30 @@
 #include "serving/serving_decoders.h"
 
 namespace muster {
+namespace {
+
+// A CPU's is counted in full: where there is one among the devices, it stands for all of them.
+DecoderPlace place_of(const ServingDecoder& decoder, const std::vector<Device>& devices) {
+  auto place = DecoderPlace::of(devices[decoder.devices.front()]);
+  for (const auto index : decoder.devices) {
+    const auto other = DecoderPlace::of(devices[index]);
+    if (other.device != DeviceKind::Cpu) continue;
+    const auto threads = place.device == DeviceKind::Cpu ? place.threads : 1;
+    place = {.device = DeviceKind::Cpu, .threads = std::max(threads, other.threads)};
+  }
+  return place;
+}
+
+}  // namespace
 
 // Threads: any. It reads what never changes.
 Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked) const {
   Opened opened;
   opened.decoder = MUSTER_TRY(read_decoder(asked, options_.devices));
   const auto& decoder = *opened.decoder;
-  if (const auto demand = decoder_demand(decoder.path, decoder.precision, decoder.length_most)) {
+  const auto where = place_of(decoder, options_.devices);
+  if (const auto demand =
+          decoder_demand(decoder.path, decoder.precision, decoder.length_most, where)) {
     opened.demand = *demand;
   } else {
     opened.why_no_demand = demand.error().message;

@@ -36,6 +36,7 @@ enum class Packed : std::uint8_t { Fp32, Bf16, Q4_0, Q4_1, Q8_0 };
 std::optional<Packed> packed_as(const WeightTensor& tensor, DecoderPrecision precision) {
   if (precision == DecoderPrecision::Fp32) return Packed::Fp32;
   if (precision == DecoderPrecision::Bf16) return Packed::Bf16;
+  if (precision == DecoderPrecision::Int8) return Packed::Q8_0;
   if (tensor.dtype == "F32") return Packed::Fp32;
   if (tensor.dtype == "BF16") return Packed::Bf16;
   if (tensor.dtype == "Q4_0") return Packed::Q4_0;
@@ -45,7 +46,7 @@ std::optional<Packed> packed_as(const WeightTensor& tensor, DecoderPrecision pre
 }
 
 std::uint64_t panel_bytes(Packed packed, std::uint64_t inputs) {
-  const std::uint64_t blocks = inputs / kBlockInputs;
+  const std::uint64_t blocks = up(inputs, kBlockInputs) / kBlockInputs;
   switch (packed) {
     case Packed::Fp32:
       return inputs * kPanelOutputs * kFloat;
@@ -82,9 +83,8 @@ Matrix matrix_of(const DecoderSpec& spec, const WeightTensor& tensor, UnitKind k
 }
 
 const ModelUnit* embedding_of(const ModelDescription& model) {
-  const auto unit = std::find_if(model.units.begin(), model.units.end(), [](const auto& one) {
-    return one.kind == UnitKind::Embedding;
-  });
+  const auto unit = std::find_if(model.units.begin(), model.units.end(),
+                                 [](const auto& one) { return one.kind == UnitKind::Embedding; });
   return unit == model.units.end() ? nullptr : &*unit;
 }
 
@@ -92,7 +92,8 @@ const WeightTensor* vocabulary_matrix(const ModelDescription& model, const Model
   for (const auto index : unit.tensors) {
     const auto& tensor = model.tensors[index];
     const bool has_its_rows =
-        is_matrix(tensor) && tensor.shape[0] == static_cast<std::int64_t>(model.decoder->vocab_size);
+        is_matrix(tensor) &&
+        tensor.shape[0] == static_cast<std::int64_t>(model.decoder->vocab_size);
     if (has_its_rows) return &tensor;
   }
   return nullptr;
@@ -150,7 +151,7 @@ struct Forms {
 std::uint64_t row_bytes(std::uint64_t size, const Forms& forms) {
   std::uint64_t bytes = size * kFloat;
   if (forms.bf16) bytes += up(size, 2) * kHalf;
-  if (forms.blocks) bytes += size + size / kBlockInputs * 3 * kFloat;
+  if (forms.blocks) bytes += up(size, kBlockInputs) / kBlockInputs * (kBlockInputs + 3 * kFloat);
   return bytes;
 }
 
@@ -173,9 +174,9 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
 constexpr std::array<std::string_view, 5> kOfAttended{
     "o_proj.weight", "out_proj.weight", "attn.c_proj.weight", "attention.dense.weight",
     "attn_output.weight"};
-constexpr std::array<std::string_view, 5> kOfGated{
-    "down_proj.weight", "fc2.weight", "mlp.c_proj.weight", "dense_4h_to_h.weight",
-    "ffn_down.weight"};
+constexpr std::array<std::string_view, 5> kOfGated{"down_proj.weight", "fc2.weight",
+                                                   "mlp.c_proj.weight", "dense_4h_to_h.weight",
+                                                   "ffn_down.weight"};
 
 Forms& InputForms::of(UnitKind kind, std::string_view name) {
   if (kind == UnitKind::Head) return last;
@@ -278,8 +279,8 @@ CpuDecoderStep cpu_decoder_step(const ModelDescription& model, const CpuDecoderR
 
 std::uint64_t cpu_decoder_cache(const DecoderSpec& spec, DecoderPrecision precision,
                                 std::uint64_t blocks) {
-  const std::uint64_t of_block = 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count *
-                                 spec.head_size * kCacheBlockTokens;
+  const std::uint64_t of_block =
+      2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * kCacheBlockTokens;
   return (blocks * of_block + kReadAhead) * cpu_decoder_cache_element(precision);
 }
 

@@ -36,8 +36,9 @@ struct CpuDecoderWeights {
 ///   bf16   up16(out) up2(in) 2          Q4_1   up16(out) in / 32 x 20
 ///                                       Q8_0   up16(out) in / 32 x 34
 ///
-/// and a bias in up16(out) 4. A tied head is packed too, beside the table. A norm of n elements is
-/// 8 n: those without a bias have zeros.
+/// (int8: every matrix in Q8_0, in rounded up to whole blocks) and a bias in up16(out) 4. A tied
+/// head is packed too, beside the table. A norm of n elements is 8 n: those without a bias have
+/// zeros.
 ///
 /// model: with a decoder; unit: of it. nullopt: Own, and a matrix whose type is not multiplied in
 /// its own bits. Source: src/engine/ops/panel_weight.cpp, bytes_per_panel and make_bias;
@@ -83,7 +84,8 @@ struct CpuDecoderStep {
 ///            + rows(R, h), twice where the parts run side by side
 ///            + rows(R, q) + rows(R, f) + rows(logits_rows, h)
 ///   rows     (n, s), in each form that a product of theirs reads: float32 4 n s;
-///            bf16 2 n up2(s); blocks n (s + 12 s / 32): quants, scales, sums and scaled sums
+///            bf16 2 n up2(s); blocks n up32(s) / 32 x (32 + 12): quants, scales, sums and scaled
+///            sums
 ///   scratch  threads x attention_rows x P x 4; where up16(positions of the longest sequence)
 ///            outgrows P, P becomes one and a half of that
 ///   logits   logits_rows V 4

@@ -21,7 +21,12 @@ std::uint32_t logit_count(const StepPart& part) {
 
 Generation::Generation(engine::Decoder& decoder, const StepOptions& options,
                        GenerationEvents events)
-    : decoder_(decoder), scheduler_(options), events_(std::move(events)) {}
+    : decoder_(decoder), scheduler_(options), events_(std::move(events)) {
+  // Once and for all, as memory is planned: a list that grows has up to twice its size, and holds
+  // the old one meanwhile. What is not written takes no pages.
+  logits_.reserve((std::size_t{options.sequences_most} + options.scored_most) *
+                  decoder.vocab_size());
+}
 
 Status Generation::add(SequenceId id, Generate request) {
   if (sequences_.count(id) > 0) {

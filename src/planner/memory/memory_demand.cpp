@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "planner/memory/memory_encoder.h"
 #include "planner/memory/memory_model.h"
 #include "planner/memory/memory_unit.h"
+#include "spec/cpu_decoder_memory.h"
 
 namespace muster {
 namespace {
@@ -109,6 +111,28 @@ Result<std::uint64_t> resolve_context(const ModelDescription& model, const Workl
   return context;
 }
 
+// The numbers that the engine keeps weights in on a CPU; nullopt: it does not compute this there,
+// and the parts are those of the plain block. It computes a model as a whole, on one device.
+std::optional<DecoderPrecision> cpu_decoder_precision(const MemoryDemand& demand) {
+  const auto& model = demand.model;
+  const bool may_be = demand.workload.task == PlanTask::Generate && !demand.is_gpu &&
+                      demand.tensor_parallel == 1 && model.decoder &&
+                      is_cpu_decoder(*model.decoder);
+  if (!may_be) return std::nullopt;
+  auto precision = DecoderPrecision::Own;
+  if (const auto& dtype = demand.workload.dtype) {
+    const bool is_bf16 = dtype->starts_with('b') || dtype->starts_with('B');
+    if (demand.weight_element_bytes != 4U && !is_bf16) return std::nullopt;
+    precision = is_bf16 ? DecoderPrecision::Bf16 : DecoderPrecision::Fp32;
+  }
+  const bool are_multiplied =
+      std::all_of(model.units.begin(), model.units.end(), [&](const ModelUnit& unit) {
+        return cpu_decoder_weights(model, unit, precision).has_value();
+      });
+  if (!are_multiplied) return std::nullopt;
+  return precision;
+}
+
 Status resolve_dtypes(MemoryDemand& demand) {
   const auto& workload = demand.workload;
   if (workload.dtype) {
@@ -127,7 +151,9 @@ Status resolve_dtypes(MemoryDemand& demand) {
                      demand.element_bytes, *workload.dtype);
     }
   }
-  demand.cache_format = {1, demand.element_bytes};
+  demand.cpu_decoder = cpu_decoder_precision(demand);
+  demand.cache_format = {1, demand.cpu_decoder ? cpu_decoder_cache_element(*demand.cpu_decoder)
+                                               : demand.element_bytes};
   if (workload.kv_dtype != "auto") {
     const auto format = find_cache_format(workload.kv_dtype);
     if (!format) {

@@ -95,9 +95,9 @@ Result<std::vector<UnitMemory>> unit_memory(const ModelDescription& model, const
 }
 
 Result<std::uint64_t> tied_copy_bytes(const ModelDescription& model, const Workload& workload,
-                                      std::uint32_t tensor_parallel) {
-  const auto demand =
-      MUSTER_TRY(resolve_demand(model, workload, {.tensor_parallel = tensor_parallel}));
+                                      std::uint32_t tensor_parallel, bool is_gpu) {
+  const auto demand = MUSTER_TRY(
+      resolve_demand(model, workload, {.tensor_parallel = tensor_parallel, .is_gpu = is_gpu}));
   const auto parts = tied_copy_parts(demand);
   return add_bytes(parts.weights, states_of(parts));
 }

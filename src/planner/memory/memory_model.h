@@ -39,7 +39,7 @@ struct StageShare {
   std::uint32_t last_unit = 0;
   std::uint32_t tensor_parallel = 1;
   bool is_gpu = true;       // adds workspace and context of a GPU
-  std::uint32_t lanes = 1;  // CPU, Embed: batches that compute at once, one a core
+  std::uint32_t lanes = 1;  // CPU: Embed: batches that compute at once, one a core; Generate: cores
 };
 
 /// What the planner needs to know about one unit, so that a stage is a sum plus a maximum.
@@ -67,10 +67,10 @@ Result<std::vector<UnitMemory>> unit_memory(const ModelDescription& model, const
                                             std::uint32_t lanes = 1);
 
 /// What a stage with the head and without the embedding holds more: a copy of the tied matrix, with
-/// its states when training. 0 where the head is not tied.
-/// Errors: those of `unit_memory`.
+/// its states when training. 0 where the head is not tied, and for a decoder on a CPU, whose head
+/// has a copy of its own wherever it is. Errors: those of `unit_memory`.
 Result<std::uint64_t> tied_copy_bytes(const ModelDescription& model, const Workload& workload,
-                                      std::uint32_t tensor_parallel);
+                                      std::uint32_t tensor_parallel, bool is_gpu);
 
 /// The tokens of a sequence where a workload names none: what sentence-transformers cuts the
 /// model's texts to, else the longest that the model was made for; 0 where neither is stated.

@@ -75,7 +75,7 @@ TEST(StageMemory, IsTheSumOfItsUnitsAndTheirLargestPeak) {
             peak = std::max(peak, units[i].peak);
           }
           if (last == units.size() && first > 0) {
-            expected += *tied_copy_bytes(model, workload, 2);
+            expected += *tied_copy_bytes(model, workload, 2, true);
           }
           const StageShare share{.first_unit = first, .last_unit = last, .tensor_parallel = 2};
           EXPECT_EQ(memory(model, workload, share).total(), expected + peak);
@@ -95,9 +95,9 @@ TEST(StageMemory, AHeadWithoutItsEmbeddingHoldsACopy) {
             tied.stored_bytes() - tied.units[0].stored_bytes + 50 * 16 * 2);
   auto as_float = generate(1, 16);
   as_float.dtype = "fp32";
-  EXPECT_EQ(*tied_copy_bytes(tied, as_float, 1), 50U * 16 * 4);
-  EXPECT_EQ(*tied_copy_bytes(tied, train(1, 16), 1), 50U * 16 * 16) << "with its states";
-  EXPECT_EQ(*tied_copy_bytes(llama({}), generate(1, 16), 1), 0U);
+  EXPECT_EQ(*tied_copy_bytes(tied, as_float, 1, true), 50U * 16 * 4);
+  EXPECT_EQ(*tied_copy_bytes(tied, train(1, 16), 1, true), 50U * 16 * 16) << "with its states";
+  EXPECT_EQ(*tied_copy_bytes(llama({}), generate(1, 16), 1, true), 0U);
 }
 
 TEST(StageMemory, StagesTogetherHoldNoLessThanTheWhole) {
@@ -222,6 +222,79 @@ TEST(StageMemory, AnEncoderOnACpuIsWhatItsWorkerCounts) {
   share.lanes = 1;
   parts = memory(model, workload, share);
   EXPECT_EQ(parts.total(), 69'024'768U + 5'518'464) << "a lane takes more than loading";
+}
+
+ModelDescription tied_decoder() {
+  auto model = llama({.is_tied = true});
+  DecoderSpec spec;
+  spec.vocab_size = 50;
+  spec.hidden_size = 16;
+  spec.layer_count = 2;
+  spec.head_count = 4;
+  spec.kv_head_count = 2;
+  spec.head_size = 4;
+  spec.intermediate_size = 24;
+  spec.rope.style = RopeStyle::Halves;
+  spec.rope.size = 4;
+  spec.has_tied_head = true;
+  model.decoder = spec;
+  return model;
+}
+
+// A layer's matrices in bfloat16, outputs in whole panels of 16: queries, keys, values and output
+// 16 x 16 each, gate and up 32 x 16, down 16 x 24; the head 64 x 16, which is packed beside the
+// table of 50 x 16. Norms have 8 bytes an element. A row of the 512: the state of 16, 32 queries,
+// keys and values, 48 of gate and up, 2 x 2 cosines and sines; and what products read, in float32
+// and bfloat16, 16, 16 and 24. Six rows of attention share 1.5 x 32 positions.
+TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
+  const auto model = tied_decoder();
+  auto share = whole(model);
+  share.is_gpu = false;
+  share.lanes = 2;
+  constexpr std::uint64_t kMatrices = 2 * (4 * 16 * 16 + 2 * 32 * 16 + 16 * 24) + 64 * 16;
+  constexpr std::uint64_t kTable = 50 * 16 * 2;
+  constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
+  constexpr std::uint64_t kBeside = 6 * 4 * (2 * 48 + 32) + 20 * 50;  // scratch; sampling
+  auto workload = generate(3, 32);
+  auto parts = memory(model, workload, share);
+  EXPECT_EQ(parts.weights, 2 * kMatrices + kTable + kNorms);
+  EXPECT_EQ(parts.kv_cache, 3U * 32 * 2 * 2 * (4 + 4) * 2);
+  EXPECT_EQ(parts.activations, 512U * (100 * 4 + 56 * 6) + 64 * 16 * 6 + kBeside);
+  EXPECT_EQ(parts.logits, 64U * 50 * 4) << "of 32 sequences and 32 ids that are scored";
+  EXPECT_EQ(parts.context + parts.workspace, 0U);
+  workload.dtype = "fp32";
+  parts = memory(model, workload, share);
+  EXPECT_EQ(parts.weights, 4 * kMatrices + kTable + kNorms);
+  EXPECT_EQ(parts.kv_cache, 3U * 32 * 2 * 2 * (4 + 4) * 4);
+  EXPECT_EQ(parts.activations, 512U * (100 + 56) * 4 + 64 * 16 * 4 + kBeside);
+  workload.batch = 40;
+  EXPECT_EQ(memory(model, workload, share).logits, (64U + 8) * 50 * 4);
+}
+
+TEST(StageMemory, ADecodersHeadOnAnotherCpuHasItsOwnCopyAlready) {
+  const auto model = tied_decoder();
+  const auto workload = generate(1, 32);
+  const StageShare tail{.first_unit = 3, .last_unit = 4, .is_gpu = false};
+  EXPECT_EQ(memory(model, workload, tail).weights, 64U * 16 * 2 + 8 * 16);
+  EXPECT_EQ(*tied_copy_bytes(model, workload, 1, false), 0U);
+}
+
+TEST(StageMemory, ADecoderThatNoCpuComputesIsCountedAsAnyModel) {
+  auto model = tied_decoder();
+  const auto plain = llama({.is_tied = true});
+  auto on_cpu = whole(model);
+  on_cpu.is_gpu = false;
+  const auto is_plain = [&](const Workload& workload, const StageShare& share) {
+    return memory(model, workload, share).total() == memory(plain, workload, share).total();
+  };
+  auto workload = generate(1, 32);
+  EXPECT_FALSE(is_plain(workload, on_cpu));
+  EXPECT_TRUE(is_plain(workload, whole(model))) << "a GPU has its own parts";
+  workload.dtype = "fp16";
+  EXPECT_TRUE(is_plain(workload, on_cpu)) << "no precision of a CPU";
+  workload.dtype.reset();
+  model.decoder->family = DecoderFamily::Mixtral;
+  EXPECT_TRUE(is_plain(workload, on_cpu));
 }
 
 TEST(StageMemory, RefusesByNameWhatItCannotPlan) {

@@ -6,6 +6,7 @@
 #include "planner/memory/memory_unit.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "planner/memory/activation_memory.h"
 #include "planner/memory/kv_cache.h"
@@ -13,12 +14,16 @@
 #include "planner/memory/memory_encoder.h"
 #include "planner/memory/memory_weights.h"
 #include "planner/memory/training_memory.h"
+#include "spec/cpu_decoder_memory.h"
 
 namespace muster {
 namespace {
 
 constexpr std::uint64_t kFloat = 4;
 constexpr std::uint64_t kId = 8;
+// That a worker has at once; a row of logits of each is in CpuDecoderRun. Source:
+// wire/generation_messages.h, LoadDecoder.
+constexpr std::uint64_t kDecoderSequences = 32;
 
 StepDemand step_of(const MemoryDemand& demand) {
   return {.sequences = demand.workload.batch,
@@ -35,7 +40,7 @@ CacheDemand cache_of(const MemoryDemand& demand) {
           .format = demand.cache_format,
           .state_bytes = demand.element_bytes,
           .block = demand.workload.kv_block,
-          .keeps_window_only = demand.workload.cache_keeps_window_only,
+          .keeps_window_only = demand.workload.cache_keeps_window_only && !demand.cpu_decoder,
           .tensor_parallel = demand.tensor_parallel};
 }
 
@@ -110,6 +115,32 @@ UnitParts encoder_parts(const MemoryDemand& demand, const ModelUnit& unit) {
             ? gpu_encoder_pass_bytes(shape, demand.context, element_bytes)
             : multiply_bytes(demand.lanes,
                              encoder_lane_bytes(shape, demand.workload.batch, demand.context, run));
+  }
+  return parts;
+}
+
+// A worker makes room for its steps when it loads, so that every unit has the same.
+CpuDecoderStep decoder_step(const MemoryDemand& demand) {
+  CpuDecoderRun run{
+      .precision = *demand.cpu_decoder, .threads = demand.lanes, .context = demand.context};
+  // A row for each sequence beyond those that a worker has anyway.
+  const std::uint64_t batch = demand.workload.batch;
+  run.logits_rows += batch > kDecoderSequences ? batch - kDecoderSequences : 0;
+  return cpu_decoder_step(demand.model, run);
+}
+
+// What the engine holds on a CPU: a tied head twice, and rows for whole steps however long the
+// prompts are.
+UnitParts decoder_parts(const MemoryDemand& demand, const ModelUnit& unit,
+                        const CpuDecoderStep& step) {
+  const auto& shape = demand.model.shape;
+  UnitParts parts;
+  parts.weights = cpu_decoder_weights(demand.model, unit, *demand.cpu_decoder)->total();
+  parts.activations = add_bytes(step.counted_peak(), step.sampling);
+  if (unit.kind == UnitKind::Block) {
+    parts.kv_cache = layer_cache_bytes(shape.layers[unit.layer], cache_of(demand));
+  } else if (unit.kind == UnitKind::Head) {
+    parts.logits = step.logits;
   }
   return parts;
 }
@@ -195,8 +226,11 @@ std::vector<UnitParts> unit_parts(const MemoryDemand& demand) {
   std::vector<UnitParts> parts;
   parts.reserve(demand.model.units.size());
   const bool is_train = demand.workload.task == PlanTask::Train;
+  std::optional<CpuDecoderStep> step;
+  if (demand.cpu_decoder) step = decoder_step(demand);
   for (const auto& unit : demand.model.units) {
     parts.push_back(demand.is_engine_encoder ? encoder_parts(demand, unit)
+                    : step                   ? decoder_parts(demand, unit, *step)
                     : is_train               ? train_parts(demand, unit)
                                              : inference_parts(demand, unit));
   }
@@ -208,7 +242,7 @@ UnitParts tied_copy_parts(const MemoryDemand& demand) {
   const auto* matrix = tied_matrix(demand.model);
   const std::uint64_t vocab = demand.model.shape.vocab_size;
   const auto rows = divide_up(vocab, demand.tensor_parallel);
-  if (demand.model.tied_bytes == 0) return parts;
+  if (demand.model.tied_bytes == 0 || demand.cpu_decoder) return parts;
   if (matrix == nullptr) {
     parts.weights = share_of(demand.model.tied_bytes, rows, vocab);
   } else if (demand.workload.task == PlanTask::Train) {

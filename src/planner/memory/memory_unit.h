@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "planner/memory/memory_dtype.h"
+#include "spec/generation.h"
 #include "spec/model_weights.h"
 #include "spec/workload.h"
 
@@ -27,6 +28,8 @@ struct MemoryDemand {
   std::uint32_t lanes = 1;
   bool is_gpu = true;
   bool is_engine_encoder = false;  // Embed, with an encoder that the engine computes
+  /// Generate, with a decoder that the engine computes on a CPU: in these numbers.
+  std::optional<DecoderPrecision> cpu_decoder;
 };
 
 /// Where a model is to run, as far as memory cares.
@@ -56,7 +59,8 @@ struct UnitParts {
 /// Of every unit of the chain.
 std::vector<UnitParts> unit_parts(const MemoryDemand& demand);
 
-/// Of the tied matrix that a head without its embedding copies; all 0 where there is none.
+/// Of the tied matrix that a head without its embedding copies; all 0 where there is none, or where
+/// the head's unit has it.
 UnitParts tied_copy_parts(const MemoryDemand& demand);
 
 }  // namespace muster

@@ -54,7 +54,7 @@ Result<Chain> chain_of(const ParallelQuestion& question, std::span<const DeviceG
   Chain chain;
   auto& problem = chain.problem;
   problem.capacity = {bytes};
-  problem.tail_extra_bytes = MUSTER_TRY(tied_copy_bytes(model, workload, tensor));
+  problem.tail_extra_bytes = MUSTER_TRY(tied_copy_bytes(model, workload, tensor, is_gpu));
   auto& row = problem.seconds.emplace_back();
   for (std::size_t u = 0; u < memory.size(); ++u) {
     problem.bytes.push_back(memory[u].weights + memory[u].kv_cache + memory[u].states +

@@ -61,7 +61,8 @@ Result<CopyPlacer> CopyPlacer::create(const ModelDescription& model, const Workl
   placer.units_ =
       MUSTER_TRY(unit_memory(model, workload, share.tensor_parallel, share.is_gpu, share.lanes));
   placer.fixed_ = fixed_memory(workload, share.is_gpu);
-  placer.tail_extra_ = MUSTER_TRY(tied_copy_bytes(model, workload, share.tensor_parallel));
+  placer.tail_extra_ =
+      MUSTER_TRY(tied_copy_bytes(model, workload, share.tensor_parallel, share.is_gpu));
   return placer;
 }
 

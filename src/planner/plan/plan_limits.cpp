@@ -51,9 +51,11 @@ bool same_cuts_fit(const PlanState& state, const Plan& plan,
     auto share = state.share(plan.tensor_parallel);
     share.first_unit = stage->first_unit;
     share.last_unit = stage->last_unit;
-    share.is_gpu = share.is_gpu && stage->place == PlanPlace::Device;
-    const auto memory = stage_memory(state.model(), workload, share);
-    if (!memory || memory->total() > stage->budget_bytes) return false;
+    auto memory = stage_memory(state.model(), workload, share);
+    if (!memory) return false;
+    // What stands on the host is computed on the devices all the same: it is no stage of a CPU.
+    if (stage->place != PlanPlace::Device) memory->workspace = memory->context = 0;
+    if (memory->total() > stage->budget_bytes) return false;
   }
   return true;
 }
