@@ -155,10 +155,11 @@ std::string estimate_text(const Question& question, const Plan& plan,
   return text + "\n" + render_first_fitting(tables, terminal);
 }
 
-std::string explanation_text(const ModelDescription& model, const Workload& workload,
+std::string explanation_text(const Question& question, const Workload& workload,
                              const MemoryParts& memory, std::size_t width) {
   std::string text = "\n";
-  for (const auto& part : explain_memory(model, workload)) {
+  for (const auto& part :
+       explain_memory(question.model, workload, computes_on_gpus(question.machine))) {
     if (part_bytes(memory, part.part) == 0) continue;
     text +=
         wrapped(fmt::format("{} = {} [{}; {}]", part.part, part.formula, part.source, part.bound),
@@ -206,7 +207,7 @@ Result<int> run_estimate(const CommandContext& context) {
   if (!arguments.has("--explain")) return 0;
   const auto memory = MUSTER_TRY(whole_copy_memory(found.model, chosen.machine, question.request));
   MUSTER_TRY(
-      context.output.append(explanation_text(found.model, plan.workload, memory, terminal.width)));
+      context.output.append(explanation_text(question, plan.workload, memory, terminal.width)));
   return 0;
 }
 

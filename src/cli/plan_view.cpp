@@ -80,7 +80,7 @@ std::string explanation(const ModelDescription& model, const Machine& machine, c
   }
   std::vector<std::string> parts;
   const auto rows = stage_rows(plan);
-  for (const auto& part : explain_memory(model, plan.workload)) {
+  for (const auto& part : explain_memory(model, plan.workload, computes_on_gpus(machine))) {
     const bool is_used = std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
       return part_bytes(row.stage->memory, part.part) > 0;
     });

@@ -94,4 +94,7 @@ struct Machine {
   std::optional<double> host_link_bytes_per_second;  // device to host memory
 };
 
+/// Whether a model is planned for GPUs there. A machine without devices is taken for one of GPUs.
+bool computes_on_gpus(const Machine& machine);
+
 }  // namespace muster

@@ -62,9 +62,9 @@ Json copies_json(const ModelDescription& model, const Machine& machine, const Pl
   return copies;
 }
 
-Json explanation_json(const ModelDescription& model, const Workload& workload) {
+Json explanation_json(const ModelDescription& model, const Workload& workload, bool is_gpu) {
   auto parts = Json::array();
-  for (const auto& part : explain_memory(model, workload)) {
+  for (const auto& part : explain_memory(model, workload, is_gpu)) {
     parts.push_back({{"part", part.part},
                      {"formula", part.formula},
                      {"source", part.source},
@@ -192,7 +192,7 @@ Json plan_json(const ModelDescription& model, const Machine& machine, const Plan
   json["runs_here"] = {{"verdict", verdict.runs_here}, {"because", verdict.because}};
   if (explain) {
     json["weights"] = weights_json(model);
-    json["memory_model"] = explanation_json(model, plan.workload);
+    json["memory_model"] = explanation_json(model, plan.workload, computes_on_gpus(machine));
   }
   return json;
 }

@@ -4,9 +4,11 @@
 // provisional.
 
 #include <string>
+#include <vector>
 
 #include "planner/memory/memory_encoder.h"
 #include "planner/memory/memory_model.h"
+#include "planner/memory/memory_unit.h"
 
 namespace muster {
 namespace {
@@ -66,6 +68,23 @@ void explain_generation(const ModelDescription& model, const Workload& workload,
                    "docs/memory-model.md, Activations", kProvisional});
 }
 
+// As the engine's own account has it, array by array.
+constexpr const char* kEngine = "docs/memory-model.md, Decoders on a CPU";
+constexpr const char* kExact = "exact (against the engine's account)";
+
+void explain_cpu_decoder(std::vector<PartExplanation>& parts) {
+  parts.front() = {"weights",
+                   "matrices in panels of 16 outputs and their biases, norms, the file's tables",
+                   kEngine, kExact};
+  parts.push_back({"kv_cache", "B x T x kv_heads x 2 x head size x e a layer; T in whole blocks",
+                   kEngine, kExact});
+  parts.push_back({"activations",
+                   "rows of a step of 512 tokens, and scratch of attention for each core", kEngine,
+                   kExact});
+  parts.push_back(
+      {"logits", "rows x V x 4, for max(B, 32) sequences and 32 scored ids", kEngine, kExact});
+}
+
 constexpr const char* kMeasured =
     "CPU: <= 1 % (against the worker's counting allocator); GPU: not measured yet";
 
@@ -85,12 +104,17 @@ void explain_embedding(const ModelDescription& model, std::vector<PartExplanatio
 
 }  // namespace
 
-std::vector<PartExplanation> explain_memory(const ModelDescription& model,
-                                            const Workload& workload) {
+std::vector<PartExplanation> explain_memory(const ModelDescription& model, const Workload& workload,
+                                            bool is_gpu) {
   std::vector<PartExplanation> parts{weights_of(model, workload)};
+  const auto demand = resolve_demand(model, workload, {.is_gpu = is_gpu});
   switch (workload.task) {
     case PlanTask::Generate:
-      explain_generation(model, workload, parts);
+      if (demand && demand->cpu_decoder) {
+        explain_cpu_decoder(parts);
+      } else {
+        explain_generation(model, workload, parts);
+      }
       break;
     case PlanTask::Train:
       explain_training(workload, parts);

@@ -79,8 +79,8 @@ std::uint32_t usual_context(const ModelDescription& model);
 /// Workspace and context of a stage, whatever its units.
 MemoryParts fixed_memory(const Workload& workload, bool is_gpu);
 
-/// The formula, source and bound of every part that `workload` uses.
-std::vector<PartExplanation> explain_memory(const ModelDescription& model,
-                                            const Workload& workload);
+/// The formula, source and bound of every part that `workload` uses. is_gpu: as of a stage.
+std::vector<PartExplanation> explain_memory(const ModelDescription& model, const Workload& workload,
+                                            bool is_gpu = true);
 
 }  // namespace muster

@@ -364,6 +364,10 @@ TEST(ExplainMemory, NamesFormulaSourceAndBoundOfEveryPart) {
   }
   workload.task = PlanTask::Embed;
   EXPECT_NE(explain_memory(mini_lm(), workload).front().bound.find("<= 1 %"), std::string::npos);
+  workload.task = PlanTask::Generate;
+  EXPECT_EQ(explain_memory(tied_decoder(), workload).front().formula, "sum of stored bytes");
+  const auto on_cpu = explain_memory(tied_decoder(), workload, /*is_gpu=*/false);
+  EXPECT_NE(on_cpu.front().formula.find("panels"), std::string::npos);
 }
 
 }  // namespace
