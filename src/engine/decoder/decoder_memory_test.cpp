@@ -28,7 +28,7 @@ namespace muster::engine {
 namespace {
 
 constexpr DecoderPrecision kPrecisions[] = {DecoderPrecision::Fp32, DecoderPrecision::Bf16,
-                                            DecoderPrecision::Own};
+                                            DecoderPrecision::Own, DecoderPrecision::Int8};
 
 /// How a decoder is loaded, and what it is then given.
 struct Shape {

@@ -5,6 +5,7 @@ ROWS = {
     1: "row01_parity",
     2: "row02_gguf",
     3: "row03_same_tokens",
+    4: "row04_memory",
     6: "row06_one_stream",
     10: "row10_clients",
     11: "row11_faults",
