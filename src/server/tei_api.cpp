@@ -74,7 +74,8 @@ ApiResult<EmbedCall> parse_tei_similarity(std::string body, const TextListLimits
   MUSTER_TRY(read_body(std::move(body), fields));
   if (!has_source) return missing_field("inputs.source_sentence");
   if (call.texts.empty()) return missing_field("inputs.sentences");
-  if (call.texts.size() >= limits.texts_most) return list_too_long("sentences", limits.texts_most);
+  if (call.texts.size() >= limits.texts_most)
+    return list_too_long("inputs.sentences", limits.texts_most);
   call.texts.insert(call.texts.begin(), std::move(source));
   return call;
 }

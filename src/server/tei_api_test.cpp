@@ -58,10 +58,10 @@ TEST(TeiSimilarityBody, CountsTheSourceAndRefusesWhatIsMissing) {
     return call ? std::string() : call.error().param.value_or("");
   };
   EXPECT_EQ(refused(R"({"inputs":{"source_sentence":"a","sentences":["b","c","d"]}})"),
-            "sentences");
+            "inputs.sentences");
   EXPECT_EQ(refused(R"({"inputs":{"sentences":["b"]}})"), "inputs.source_sentence");
   EXPECT_EQ(refused(R"({"inputs":{"source_sentence":"a"}})"), "inputs.sentences");
-  EXPECT_EQ(refused(R"({"inputs":{"source_sentence":"a","sentence":["b"]}})"), "sentence");
+  EXPECT_EQ(refused(R"({"inputs":{"source_sentence":"a","sentence":["b"]}})"), "inputs.sentence");
   EXPECT_EQ(refused(R"({"inputs":"a"})"), "inputs");
 }
 
