@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import importlib
+import itertools
 import pathlib
 import shutil
 import sys
@@ -80,6 +81,15 @@ def run_row(name, module, arguments):
     return report
 
 
+def new_result(name):
+    """Where today's result of a row is kept: beside those that the day has already, never over one."""
+    results = programs.ROOT / "benchmarks" / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    first = f"{datetime.date.today().isoformat()}-{name}"
+    names = itertools.chain([first], (f"{first}-{i}" for i in itertools.count(2)))
+    return next(path for path in (results / f"{name}.json" for name in names) if not path.exists())
+
+
 def main():
     arguments = parse_arguments()
     host = machine.fingerprint(programs.ROOT)
@@ -91,10 +101,7 @@ def main():
         raw = report.write(programs.RESULTS, host)
         print(f"        raw: {short(raw)}")
         if arguments.save and not arguments.anyway:
-            day = datetime.date.today().isoformat()
-            results = programs.ROOT / "benchmarks" / "results"
-            results.mkdir(parents=True, exist_ok=True)
-            print(f"        saved: {short(shutil.copy(raw, results / f'{day}-{name}.json'))}")
+            print(f"        saved: {short(shutil.copy(raw, new_result(name)))}")
         reports.append(report)
     passed = [report for report in reports if report.passed()]
     missed = [report.name for report in reports if report.missed()]
