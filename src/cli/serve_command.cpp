@@ -274,9 +274,13 @@ void ServeRun::look_after() {
 // Whoever runs servers starts this one again, or is told that it does not start, by its exit code;
 // one that listens and can serve nothing until an operator comes looks well from outside. It ends
 // at the second look, so that a client that has just seen why, or has asked for a restart, is in
-// time.
+// time; and not while a model is opened that somebody has asked for.
 void ServeRun::end_if_hopeless() {
-  auto error = hopeless_error(service_->fleet().groups, service_->models(), generation_->models());
+  const auto models = service_->models();
+  const auto decoders = generation_->models();
+  const bool is_opening = service_->roster().count() > models.size() + decoders.size();
+  auto error =
+      is_opening ? std::nullopt : hopeless_error(service_->fleet().groups, models, decoders);
   const bool is_again = std::exchange(was_hopeless_, error.has_value());
   if (!error || !is_again || std::exchange(is_ending_, true)) return;
   say(LogLevel::Error, error->message);

@@ -120,7 +120,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   bool acquit(std::size_t group, ModelId model);
 
   /// There is no memory for the canary of this model either: a batch of it that the group failed at
-  /// goes back, and nobody is to blame.
+  /// goes back, and nobody is to blame. After six times the text is: it fails where it fails again.
   void excuse(std::size_t group, ModelId model);
 
   /// The texts of the model that wait for a group fail.
@@ -136,6 +136,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   struct Text {
     FleetItem item;
     std::uint32_t fault_count = 0;                      // groups that failed at it
+    std::uint32_t excuse_count = 0;                     // how often no canary had memory either
     std::pair<std::size_t, std::uint32_t> failed_in{};  // the last one: group, serial
     std::optional<std::size_t> not_finite_on{};         // its row was not, on this group
   };

@@ -457,6 +457,25 @@ TEST_F(InFlightWorkTest, WhereThereIsNoMemoryForTheCanaryEitherTheTextWaitsOrGoe
   EXPECT_TRUE(groups_.convicted.empty() && failed_.empty());
 }
 
+// A neighbour's memory comes and goes; a job would try for ever.
+TEST_F(InFlightWorkTest, ATextWhoseCanaryHasMemoryOnlyWithoutItFailsInTheEnd) {
+  rest(1, true);
+  submit({1});
+  auto& memory = models_.on(0)[kModel].memory;
+  for (int failures = 0; failures < 8; ++failures) {
+    ASSERT_EQ(running(0), std::vector<ItemKey>{1}) << failures;
+    EXPECT_TRUE(failed_.empty()) << failures;
+    fail(0, kFull);
+    memory.emplace();
+    work_.excuse(0, kModel);
+    memory.reset();  // asked again, it is right
+    work_.update_group(0);
+    work_.feed();
+  }
+  EXPECT_EQ(failed_.at(1).kind, ErrorKind::ResourceExhausted);
+  EXPECT_TRUE(groups_.convicted.empty());
+}
+
 TEST_F(InFlightWorkTest, ARowThatIsNoNumberIsNotDeliveredAndTheSecondTimeTheTextFails) {
   rest(1, true);
   submit_short(2);

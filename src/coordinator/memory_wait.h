@@ -16,10 +16,14 @@ class MemoryWait {
   /// There was no memory, for the first time or once more.
   void on_full(TimePoint now);
 
+  /// There was memory, and what the answer means is not known yet: nothing is tried again until it
+  /// is.
+  void on_answered() { at_ = TimePoint::max(); }
+
   /// How often in a row there was none.
   std::uint32_t full_count() const { return full_count_; }
 
-  /// When it is tried again, and how long that is after the last try.
+  /// When it is tried again (never: TimePoint::max()), and how long that is after the last try.
   TimePoint at() const { return at_; }
   Duration pause() const { return pause_; }
 

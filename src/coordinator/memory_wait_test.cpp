@@ -20,5 +20,14 @@ TEST(MemoryWaitTest, ThePauseDoublesToAMinute) {
   }
 }
 
+TEST(MemoryWaitTest, AnAnswerEndsTheTriesUntilThereIsNoMemoryAgain) {
+  MemoryWait wait;
+  wait.on_full(TimePoint{seconds(100)});
+  wait.on_answered();
+  EXPECT_EQ(wait.at(), TimePoint::max());
+  wait.on_full(TimePoint{seconds(200)});
+  EXPECT_EQ(wait.at(), TimePoint{seconds(202)});
+}
+
 }  // namespace
 }  // namespace muster

@@ -68,6 +68,8 @@ void ModelRegistry::on_canary_row(std::size_t group, const SentFrame& canary,
   }
   groups_[group].newest_canary = canary.model;
   groups_[group].was_in_time = is_in_time;
+  // In a dispute the verdict waits for the other device, for up to a minute.
+  if (here.memory) here.memory->on_answered();
   auto& book = model->second.book;
   const auto kept = book.rows().size();
   const auto verdicts = book.judge(group, life.engine_class, std::move(values), now);

@@ -214,6 +214,32 @@ TEST_F(ModelRegistryTest, TwoGroupsThatDisagreeAnswerAgainAndTheOddOneIsConvicte
   EXPECT_TRUE(groups_.convicted.empty());
 }
 
+// It would be asked without a pause for a minute, and each answer kept as a vote.
+TEST_F(ModelRegistryTest, ACanaryThatHadNoMemoryIsAskedOnceWhileItsVerdictWaits) {
+  registry_.load(kModel, with_canary());
+  settle();
+  ASSERT_TRUE(answer_load(0));
+  answer_canary(0, kRow);
+  ASSERT_TRUE(answer_load(1));
+  answer_canary(1, kOtherRow);
+  ASSERT_EQ(disputed_, (std::vector<std::size_t>{0, 1}));
+  for (const auto group : {0U, 1U}) start_again(group);
+  settle();
+  ASSERT_TRUE(answer_load(0));
+  fail_canary(0, ErrorKind::ResourceExhausted);
+  clock_.pass(seconds(1));
+  settle();
+  answer_canary(0, kRow);
+  const auto asked_count = groups_.frames.size();
+  clock_.pass(seconds(1));
+  settle();
+  EXPECT_EQ(groups_.frames.size(), asked_count);
+  EXPECT_GT(registry_.next_deadline(), clock_.now());
+  ASSERT_TRUE(answer_load(1));
+  answer_canary(1, kRow);
+  EXPECT_TRUE(takes_work(0) && takes_work(1));
+}
+
 TEST_F(ModelRegistryTest, AGroupThatContradictsARowOfTwoIsConvictedAlone) {
   ASSERT_NO_FATAL_FAILURE(make_ready());
   EXPECT_EQ(registry_.canary_rows(kModel).at("one"), kRow);

@@ -22,6 +22,9 @@ bool is_about_texts(ErrorKind kind) {
 // As many as a larger budget takes (token_budget.cpp).
 constexpr std::uint32_t kLoneBatches = 20;
 
+// Half a minute of a canary that is asked again after a second, if it is that each time.
+constexpr std::uint32_t kExcusesMost = 6;
+
 Error not_finite_error() {
   return {ErrorKind::Unsupported, "the vector of this text is not finite (NaN or infinity)"};
 }
@@ -186,6 +189,13 @@ void InFlightWork::excuse(std::size_t group, ModelId model) {
   auto& accusation = groups_[group].accusation;
   if (!accusation || accusation->batch.model != model) return;
   auto accused = *std::exchange(accusation, std::nullopt);
+  // Memory that comes for the canary and goes for the text would have a job go on for ever.
+  bool is_often = false;
+  for (const auto& item : accused.batch.work.items) {
+    auto* text = texts_.find(item.key);
+    is_often |= text != nullptr && ++text->excuse_count > kExcusesMost;
+  }
+  if (is_often) return try_elsewhere(group, std::move(accused.batch), accused.error);
   give_back(group, std::move(accused.batch));
 }
 

@@ -179,10 +179,13 @@ void WorkerSupervisor::watch_quarantine(std::size_t index, TimePoint now) {
   }
   const bool is_settled = life.is_greeted && parts_.models.has_settled_models(index);
   if (!is_settled) return;
+  // It has not proved that it is fast again before it has loaded a model.
+  const auto models = parts_.models.together(index);
+  if (life.was_slow && models == ModelsTogether::Full) return;
   if (life.was_slow && parts_.models.has_ready_model(index)) {
     group.health.slow.emplace(now);
   } else {
-    end_quarantine(index, why_it_is_back(parts_.models.together(index)));
+    end_quarantine(index, why_it_is_back(models));
   }
 }
 

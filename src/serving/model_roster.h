@@ -53,6 +53,9 @@ class ModelRoster {
 
   bool has_name(std::string_view name) const;
 
+  /// Models that hold a place: those that are served, and those that are being opened.
+  std::size_t count() const { return names_.size(); }
+
  private:
   const std::uint32_t most_;
   std::map<std::uint64_t, std::string> names_;  // by ticket; empty: not known yet

@@ -16,7 +16,9 @@ TEST(ModelRoster, HasNoMoreThanItMay) {
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().kind, ErrorKind::ResourceExhausted);
   EXPECT_EQ(third.error().message, "models_most allows 2 models at a time");
+  EXPECT_EQ(roster.count(), 2U);
   first->leave();
+  EXPECT_EQ(roster.count(), 1U);
   EXPECT_TRUE(roster.enter());
 }
 

@@ -29,11 +29,21 @@ bool is_to_rest(ModelId model, const std::vector<GroupStatus>& devices) {
   return all_of_devices(model, devices, [](const auto& device) { return device.is_to_rest; });
 }
 
-// None of them works, nor will soon.
+// None of them works, nor will soon. Where each has failed to load it for good, that is what its
+// state says.
 bool is_idle(ModelId model, const std::vector<GroupStatus>& devices) {
-  return all_of_devices(model, devices, [model](const auto& device) {
+  const auto is_away = [model](const auto& device) {
     return device.is_to_rest || device.is_failing || device.models.at(model).waits_for_memory;
+  };
+  const auto has_failed = [model](const auto& device) {
+    return device.models.at(model).state == ModelState::Failed;
+  };
+  const bool is_any_away = std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
+    return device.models.contains(model) && is_away(device);
   });
+  return is_any_away && all_of_devices(model, devices, [&](const auto& device) {
+           return is_away(device) || has_failed(device);
+         });
 }
 
 }  // namespace
@@ -186,7 +196,7 @@ ServedModelStatus ServingLoop::status_of(const ServingModel& model,
     const auto found = device.models.find(model.id);
     if (found == device.models.end() || device.is_to_rest) continue;
     const auto state = found->second.state;
-    if (state == ModelState::Ready) status.state = state;
+    if (state == ModelState::Ready && !found->second.waits_for_memory) status.state = state;
     if (state == ModelState::Failed && status.reason.empty()) {
       status.reason = fmt::format("{}: {}", device.name, found->second.reason);
     }

@@ -237,6 +237,18 @@ TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhileTheOnlyDeviceHasNoMemory) {
   EXPECT_EQ(device.quarantine_count, 0U);
 }
 
+// It would wait until its deadline: the one may come at any time, and the other never will.
+TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhereOneHasNoMemoryAndTheOtherCannotLoad) {
+  ::setenv("ZERO_WORKER", "echo dim=32 full_at=0 fail_load", 1);
+  start();
+  const auto answer = embed_texts({"q"});
+  ASSERT_EQ(error(answer).kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error(answer).message,
+            "no device of tiny works: cpu:0 is restarting: a model cannot be loaded: told to be "
+            "full; it is tried again");
+  EXPECT_EQ(service_->models().front().state, ModelState::Failed);
+}
+
 // The canary has memory, this text has not, on either device: another time it may.
 TEST_F(ServingTextsTest, ATextThatNoDeviceHasMemoryForMayComeAgain) {
   const auto id = ids_of("q").at(1);

@@ -13,6 +13,7 @@
 //   exit_at_start says a last word and exits with 3 before it greets
 //   exit_on=1     the same on the CPU device of that index
 //   fail_load     cannot load the model
+//   full_at=1     has no memory to load a model on the CPU device of that index
 //   hang_load=2   stops at loading the model of that number
 //   hold_on=1     loads on the CPU device of that index once somebody writes into the FIFO `go`
 //   hang_probe    stops at measuring precisions
@@ -60,6 +61,7 @@ struct Models {
   std::map<ModelId, std::uint32_t> dims;  // of what is loaded
   std::uint32_t expect_count = 0;         // since the last batch
   bool is_held = false;                   // it loads nothing before it is told to
+  bool is_full = false;                   // nor anything at all
   ShownModels shown;
 
   explicit Models(char* argument) : shown(argument) {}
@@ -188,6 +190,10 @@ Status on_load(const Orders& orders, const Load& load, Models& models) {
   if (models.is_held) {
     const UniqueFd go(::open("go", O_RDONLY | O_CLOEXEC));
   }
+  if (models.is_full) {
+    const Error error{ErrorKind::ResourceExhausted, "told to be full"};
+    return send(MessageType::LoadFailed, 0, encode(LoadFailed{load.model_id, error}));
+  }
   if (orders.count("fail_load") > 0) {
     return send(MessageType::LoadFailed, 0,
                 encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
@@ -256,6 +262,7 @@ Status run(std::string_view device, char* models_argument) {
       encode(Hello{.build = claimed_build(orders), .engine_class = class_of(orders, device)})));
   Models models(models_argument);
   models.is_held = is_on(orders, "hold_on", device);
+  models.is_full = is_on(orders, "full_at", device);
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
     return on_frame(orders, models, header, payload);
   });
