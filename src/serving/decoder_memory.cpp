@@ -15,6 +15,7 @@
 #include "planner/plan/plan.h"
 #include "scheduler/steps.h"
 #include "spec/cpu_decoder_memory.h"
+#include "spec/gpu_decoder_memory.h"
 
 namespace muster {
 namespace {
@@ -71,9 +72,20 @@ std::optional<DecoderDemand> cpu_demand(const ModelDescription& model, const Cpu
   return demand;
 }
 
+// What a GPU's attention takes beside the rows of a step.
+std::uint64_t gpu_attention_bytes(const DecoderSpec& spec, DecoderPrecision precision,
+                                  std::uint32_t length_max) {
+  return gpu_gather_bytes(spec, precision == DecoderPrecision::Fp32, length_max) +
+         gpu_rotation_bytes(spec);
+}
+
 // As `muster plan` counts a device that is no CPU, or a model that is not computed.
 Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision precision,
-                                     std::uint32_t length_max) {
+                                     std::uint32_t length_max, DeviceKind device) {
+  std::uint64_t attention = 0;
+  if (runs_as_gpu(device) && model.decoder) {
+    attention = gpu_attention_bytes(*model.decoder, precision, length_max);
+  }
   model.decoder.reset();
   Workload workload;
   workload.task = PlanTask::Generate;
@@ -85,7 +97,7 @@ Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision pr
   const bool is_as_stored = precision == DecoderPrecision::Own;
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
-      .work_bytes = parts.activations + parts.workspace,
+      .work_bytes = parts.activations + parts.workspace + attention,
       .logits_bytes = muster::logits_bytes(model.shape.vocab_size, logits_rows(), 1)};
 }
 
@@ -112,7 +124,7 @@ Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
                             .context = length_max};
     if (const auto demand = cpu_demand(model, run)) return *demand;
   }
-  return planned_demand(std::move(model), precision, length_max);
+  return planned_demand(std::move(model), precision, length_max, place.device);
 }
 
 // A machine with GPUs has its CPUs as host memory alone: each of the server's has an equal share.

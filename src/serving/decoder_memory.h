@@ -36,9 +36,9 @@ struct DecoderPlace {
 /// may score.
 ///
 /// On a CPU what the engine allocates (spec/cpu_decoder_memory.h). On a GPU as `muster plan` counts
-/// it; but of a file whose weights are converted (fp32, bf16, int8), every weight counts in that
-/// precision, since the engine undoes a quantisation. So is counted on a CPU what it cannot compute
-/// and will refuse.
+/// it, and what attention gathers (spec/gpu_decoder_memory.h); but of a file whose weights are
+/// converted (fp32, bf16, int8), every weight counts in that precision, since the engine undoes a
+/// quantisation. So is counted on a CPU what it cannot compute and will refuse.
 ///
 /// Errors: those of describe_model and of stage_memory. Cost: reads the headers of the files.
 /// Threads: thread-safe. Source: docs/memory-model.md.

@@ -78,8 +78,10 @@ TEST(DecoderMemory, AGpuHasWhatIsFreeOnIt) {
 
 class CountingDecoderMemory : public testing::Test {
  protected:
-  CountingDecoderMemory() { write_counting_decoder(folder_); }
+  CountingDecoderMemory() { write_counting_decoder(folder_, kLength); }
   ~CountingDecoderMemory() override { std::filesystem::remove_all(folder_); }
+
+  static constexpr std::uint32_t kLength = 32768;
 
   // By hand from decoder_fixture.cpp: 32 values a row; 48 rows of the table; a layer has 32 x 32
   // (query) + 2 x 16 x 32 (key, value) + 32 x 32 (output) + 3 x 48 x 32 (feed-forward) and two
@@ -135,6 +137,25 @@ TEST_F(CountingDecoderMemory, AGpuHasEveryWeightOnce) {
   ASSERT_TRUE(bf16);
   EXPECT_EQ(bf16->weights_bytes, 2 * (2 * kLayer + kTable + kNorms));
   EXPECT_GT(bf16->work_bytes, 0U);
+}
+
+// Two heads of keys and four of queries, of 8 elements. What the stand-in takes more than a
+// simulated device, on which nothing is computed, is what attention has.
+TEST_F(CountingDecoderMemory, AGpuGathersTheKeysOfASequenceOrOfSomeThousands) {
+  const auto work = [&](DecoderPrecision precision, std::uint32_t length, DeviceKind device) {
+    const auto demand = decoder_demand(folder_, precision, length, {.device = device});
+    EXPECT_TRUE(demand);
+    return demand ? demand->work_bytes : 0;
+  };
+  const auto attention = [&](DecoderPrecision precision, std::uint32_t length) {
+    return work(precision, length, DeviceKind::Standin) -
+           work(precision, length, DeviceKind::Simulated);
+  };
+  constexpr std::uint64_t kRotations = 4 * 8 * kLength;  // four cosines and four sines a position
+  EXPECT_EQ(attention(DecoderPrecision::Bf16, 128), 2 * 16384 * 2 * (2 * 8) + kRotations);
+  EXPECT_EQ(attention(DecoderPrecision::Fp32, 128), 2 * 16384 * 4 * (2 * 8 + 4 * 8) + kRotations);
+  EXPECT_EQ(attention(DecoderPrecision::Bf16, kLength), 2 * kLength * 2 * (2 * 8) + kRotations)
+      << "one sequence is longer";
 }
 
 }  // namespace

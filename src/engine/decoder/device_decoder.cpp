@@ -28,6 +28,7 @@
 #include "engine/guard.h"
 #include "engine/ops/decoder_kernels.h"
 #include "engine/ops/row_counts.h"
+#include "spec/gpu_decoder_memory.h"
 #include "spec/rope.h"
 #include "spec/row_blocks.h"
 
@@ -206,12 +207,17 @@ DeviceDecoder::Numbers DeviceDecoder::to_device(const StepLayout& layout) const 
   Numbers found{.ids = list(layout.ids()),
                 .positions = list(layout.positions()),
                 .logit_rows = list(layout.logit_rows()),
-                .key_slots = list(layout.key_slots()),
                 .slots = list(layout.slots()).to(at::kLong),
-                .spans = {list(layout.query_offsets()), list(layout.key_offsets()),
-                          layout.longest_query(), layout.longest_key()},
+                .groups = {},
                 .cosines = {},
                 .sines = {}};
+  for (const auto& group : layout.groups()) {
+    found.groups.push_back({.first_row = group.first_row,
+                            .row_count = group.row_count,
+                            .key_slots = list(group.key_slots),
+                            .spans = {list(group.query_offsets), list(group.key_offsets),
+                                      group.longest_query, group.longest_key}});
+  }
   if (rotations_.defined()) {
     const auto pairs = rotations_.size(1) / 2;
     const auto rows = rotations_.index_select(0, found.positions).unsqueeze(1);
@@ -224,7 +230,7 @@ DeviceDecoder::Numbers DeviceDecoder::to_device(const StepLayout& layout) const 
 void DeviceDecoder::run(std::span<const StepSequence> sequences, std::span<float> logits) {
   const c10::InferenceMode inference;
   const auto rows = rows_for(sequences);
-  const auto numbers = to_device(StepLayout(sequences, rows, spare_slot_));
+  const auto numbers = to_device(StepLayout(sequences, rows, spare_slot_, kGatheredKeysMost));
   auto hidden = embed(numbers);
   for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) {
     compute_layer(layer, hidden, numbers);
@@ -292,10 +298,24 @@ at::Tensor DeviceDecoder::attend(std::size_t index, const at::Tensor& x, const N
   values.index_copy_(0, numbers.slots, all.narrow(1, heads + kv_heads, kv_heads));
   double scale = spec_.attention_scale;
   if (spec_.has_layer_scale) scale /= static_cast<double>(index + 1);
-  return attend_cached(placed.narrow(1, 0, heads), keys.index_select(0, numbers.key_slots),
-                       values.index_select(0, numbers.key_slots), numbers.spans,
-                       {.scale = scale, .window = spec_.windows[index]})
+  return attend_to(cache, placed.narrow(1, 0, heads), numbers,
+                   {.scale = scale, .window = spec_.windows[index]})
       .reshape({x.size(0), -1});
+}
+
+// A group of sequences after the other, so that what is gathered has a bound. Shapes: cache [2,
+// slots, kv heads, head size]; query and the result [rows, heads, head size].
+at::Tensor DeviceDecoder::attend_to(const at::Tensor& cache, const at::Tensor& query,
+                                    const Numbers& numbers, const AttentionRule& rule) const {
+  const auto keys = cache.select(0, 0);
+  const auto values = cache.select(0, 1);
+  std::vector<at::Tensor> parts;
+  for (const auto& group : numbers.groups) {
+    parts.push_back(attend_cached(query.narrow(0, group.first_row, group.row_count),
+                                  keys.index_select(0, group.key_slots),
+                                  values.index_select(0, group.key_slots), group.spans, rule));
+  }
+  return parts.size() == 1 ? parts.front() : at::cat(parts, 0);
 }
 
 // Norms of heads and rotation, in float32. Shapes: heads [rows, heads + kv heads, head size].

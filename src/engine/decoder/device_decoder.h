@@ -39,9 +39,17 @@ class DeviceDecoder final : public DecoderModel {
  private:
   /// A step's lists on the device.
   struct Numbers {
-    at::Tensor ids, positions, logit_rows, key_slots;
+    /// Sequences that attend at once.
+    struct Group {
+      std::int64_t first_row = 0;
+      std::int64_t row_count = 0;
+      at::Tensor key_slots;
+      AttentionSpans spans;
+    };
+
+    at::Tensor ids, positions, logit_rows;
     at::Tensor slots;  // int64, as copies by index want them
-    AttentionSpans spans;
+    std::vector<Group> groups;
     at::Tensor cosines, sines;  // [rows, 1, pairs]; undefined without rotation
   };
 
@@ -56,6 +64,8 @@ class DeviceDecoder final : public DecoderModel {
   at::Tensor embed(const Numbers& numbers) const;
   void compute_layer(std::size_t index, at::Tensor& hidden, const Numbers& numbers);
   at::Tensor attend(std::size_t index, const at::Tensor& x, const Numbers& numbers);
+  at::Tensor attend_to(const at::Tensor& cache, const at::Tensor& query, const Numbers& numbers,
+                       const AttentionRule& rule) const;
   at::Tensor place(const DeviceLayer& layer, const at::Tensor& heads, const Numbers& numbers) const;
   at::Tensor feed_forward(const DeviceLayer& layer, const at::Tensor& x) const;
   at::Tensor logits_of(const at::Tensor& hidden, const Numbers& numbers) const;

@@ -44,6 +44,15 @@ class GpuDecoderTest : public testing::TestWithParam<const char*> {
   }
 };
 
+using GpuDecoderManySequencesTest = GpuDecoderTest;
+
+// Tokens of a vocabulary, one after the other.
+std::vector<std::uint32_t> prefix(std::size_t count, std::size_t vocab) {
+  std::vector<std::uint32_t> tokens;
+  for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<std::uint32_t>(i % vocab));
+  return tokens;
+}
+
 TEST_P(GpuDecoderTest, LogitsOfEveryPositionAreThoseOfTransformers) {
   const auto fixture = fixture_of(GetParam());
   const auto decoder = fixture.load();
@@ -137,6 +146,58 @@ TEST_P(GpuDecoderTest, BehindSharedBlocksLogitsAreTheSame) {
   const auto shared = TestSequence(*decoder, 0, first, kShared).push(rest);
   EXPECT_EQ(shared, first.push(rest));
 }
+
+// 113 keys each: 144 sequences are 16,272, one more is beyond what is gathered at once.
+TEST_P(GpuDecoderManySequencesTest, TakeNoMoreAtOnceThanFewAndHaveTheSameBits) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    constexpr std::uint32_t kSharedBlocks = 7;
+    constexpr std::uint32_t kShared = kSharedBlocks * kKvBlockTokens;
+    constexpr std::size_t kFew = 144;
+    constexpr std::size_t kMany = 290;
+    auto fixture = fixture_of(GetParam(), precision);
+    fixture.options.logits_max = kMany;
+    fixture.options.block_count = kSharedBlocks + kMany;
+    const auto decoder = fixture.load();
+    const std::size_t vocab = decoder->vocab_size();
+    const auto shared = prefix(kShared, vocab);
+    std::vector<std::vector<std::uint32_t>> blocks(kMany, {0, 1, 2, 3, 4, 5, 6});
+    const StepSequence first{
+        .tokens = shared, .position = 0, .blocks = blocks.front(), .logit_count = 0};
+    ASSERT_TRUE(decoder->step(std::span(&first, 1), {}));
+    std::vector<StepSequence> sequences;
+    for (std::uint32_t i = 0; i < kMany; ++i) {
+      blocks[i].push_back(kSharedBlocks + i);
+      sequences.push_back({.tokens = std::span(shared).first(1),
+                           .position = kShared,
+                           .blocks = blocks[i],
+                           .logit_count = 1});
+    }
+    std::vector<float> logits(kMany * vocab);
+    const auto peak_of = [&](std::size_t count) {
+      const auto device = torch_device(gpu_under_test());
+      wait_for_stream(device);
+      restart_peak(device);
+      const auto held = device_memory_use(device).live_bytes;
+      EXPECT_TRUE(
+          decoder->step(std::span(sequences).first(count), std::span(logits).first(count * vocab)));
+      return device_memory_use(device).peak_bytes - held;
+    };
+    peak_of(1);  // what libraries take at their first call is kept
+    const std::vector<float> alone(logits.begin(), logits.begin() + static_cast<long>(vocab));
+    const auto few = peak_of(kFew);
+    // All at once would be 16,498 keys more, with their values of 64 bytes in bf16 and 192 in fp32.
+    // Twice as many rows take about a quarter of that.
+    EXPECT_LT(peak_of(kMany), few + std::size_t{16'498} * 64 / 2)
+        << decoder_precision_name(precision);
+    for (std::size_t i = 0; i < kMany; ++i) {
+      ASSERT_EQ(std::memcmp(alone.data(), logits.data() + i * vocab, vocab * sizeof(float)), 0)
+          << decoder_precision_name(precision) << ", sequence " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuDecoderManySequencesTest, testing::Values("llama"),
+                         [](const auto& model) { return std::string(model.param); });
 
 INSTANTIATE_TEST_SUITE_P(All, GpuDecoderTest, testing::ValuesIn(kModels),
                          [](const auto& model) { return std::string(model.param); });

@@ -45,6 +45,50 @@ std::vector<std::int32_t> rows_with_logits(std::span<const StepSequence> sequenc
   return rows;
 }
 
+/// The lists of a group to which sequences are added.
+struct GroupLists {
+  std::vector<std::int32_t> query_offsets{0};
+  std::vector<std::int32_t> key_offsets{0};
+  std::vector<std::int32_t> key_slots;
+  std::int64_t longest_query = 1;
+  std::int64_t longest_key = 1;
+
+  /// Of a sequence whose key slots have been added.
+  void end_sequence(std::size_t token_count) {
+    const auto keys = static_cast<std::int64_t>(key_slots.size()) - key_offsets.back();
+    longest_query = std::max(longest_query, static_cast<std::int64_t>(token_count));
+    longest_key = std::max(longest_key, keys);
+    query_offsets.push_back(query_offsets.back() + narrow(token_count));
+    key_offsets.push_back(narrow(key_slots.size()));
+  }
+};
+
+std::vector<GroupLists> groups_of(std::span<const StepSequence> sequences, std::int64_t row_count,
+                                  std::int32_t spare, std::uint64_t keys_most) {
+  std::vector<GroupLists> groups(1);
+  const auto group_for = [&](std::size_t key_count) -> GroupLists& {
+    const auto there = groups.back().key_slots.size();
+    if (there > 0 && there + key_count > keys_most) groups.emplace_back();
+    return groups.back();
+  };
+  std::int64_t row = 0;
+  for (const auto& sequence : sequences) {
+    const auto key_count = sequence.position + sequence.tokens.size();
+    auto& group = group_for(key_count);
+    for (std::size_t position = 0; position < key_count; ++position) {
+      group.key_slots.push_back(slot_of(sequence, position));
+    }
+    group.end_sequence(sequence.tokens.size());
+    row += static_cast<std::int64_t>(sequence.tokens.size());
+  }
+  for (; row < row_count; ++row) {
+    auto& group = group_for(1);
+    group.key_slots.push_back(spare);
+    group.end_sequence(1);
+  }
+  return groups;
+}
+
 }  // namespace
 
 template <typename Value>
@@ -55,7 +99,7 @@ StepLayout::List StepLayout::add(std::int64_t count, Value&& value) {
 }
 
 StepLayout::StepLayout(std::span<const StepSequence> sequences, const StepRows& rows,
-                       std::uint32_t spare_slot) {
+                       std::uint32_t spare_slot, std::uint64_t keys_most) {
   const auto places = places_of(sequences, rows.tokens);
   const auto spare = static_cast<std::int32_t>(spare_slot);
   ids_ = add(rows.tokens, [&](std::size_t row) {
@@ -72,30 +116,21 @@ StepLayout::StepLayout(std::span<const StepSequence> sequences, const StepRows& 
   const auto wanted = rows_with_logits(sequences);
   logit_rows_ = add(rows.logits, [&](std::size_t i) { return i < wanted.size() ? wanted[i] : 0; });
 
-  std::vector<std::int32_t> query_offsets{0};
-  std::vector<std::int32_t> key_offsets{0};
-  std::vector<std::int32_t> key_slots;
-  for (const auto& sequence : sequences) {
-    const auto key_count = sequence.position + sequence.tokens.size();
-    for (std::size_t position = 0; position < key_count; ++position) {
-      key_slots.push_back(slot_of(sequence, position));
-    }
-    query_offsets.push_back(query_offsets.back() + narrow(sequence.tokens.size()));
-    key_offsets.push_back(narrow(key_slots.size()));
-    longest_query_ = std::max(longest_query_, static_cast<std::int64_t>(sequence.tokens.size()));
-    longest_key_ = std::max(longest_key_, static_cast<std::int64_t>(key_count));
-  }
-  while (query_offsets.back() < rows.tokens) {
-    query_offsets.push_back(query_offsets.back() + 1);
-    key_slots.push_back(spare);
-    key_offsets.push_back(narrow(key_slots.size()));
-  }
   const auto add_all = [&](const std::vector<std::int32_t>& values) {
     return add(static_cast<std::int64_t>(values.size()), [&](std::size_t i) { return values[i]; });
   };
-  query_offsets_ = add_all(query_offsets);
-  key_offsets_ = add_all(key_offsets);
-  key_slots_ = add_all(key_slots);
+  std::int64_t first_row = 0;
+  for (const auto& lists : groups_of(sequences, rows.tokens, spare, keys_most)) {
+    const std::int64_t row_count = lists.query_offsets.back();
+    groups_.push_back({.first_row = first_row,
+                       .row_count = row_count,
+                       .query_offsets = add_all(lists.query_offsets),
+                       .key_offsets = add_all(lists.key_offsets),
+                       .key_slots = add_all(lists.key_slots),
+                       .longest_query = lists.longest_query,
+                       .longest_key = lists.longest_key});
+    first_row += row_count;
+  }
 }
 
 }  // namespace muster::engine

@@ -20,14 +20,18 @@ struct StepRows {
 /// counts, so rows of padding follow: each is a sequence by itself, of token 0 at position 0, whose
 /// key and value go to a spare slot of the cache. So every row is defined, and no real one sees it.
 ///
+/// What sequences see is gathered a group of whole sequences at a time, so that a step of many
+/// sequences over one long prefix has no more keys at once than one of few.
+///
 /// A slot is one position of the cache: block x 16 + place.
 ///
 /// Threads: immutable.
 class StepLayout {
  public:
   /// rows: as many logits rows as tokens that want them, or more; those of padding repeat row 0.
+  /// keys_most: of a group, unless one sequence has more.
   StepLayout(std::span<const StepSequence> sequences, const StepRows& rows,
-             std::uint32_t spare_slot);
+             std::uint32_t spare_slot, std::uint64_t keys_most);
 
   /// Where a list stands in `numbers`.
   struct List {
@@ -35,16 +39,23 @@ class StepLayout {
     std::int64_t size = 0;
   };
 
+  /// Sequences whose keys are gathered at once. Their rows stand one behind the other.
+  struct Group {
+    std::int64_t first_row = 0;
+    std::int64_t row_count = 0;
+    List query_offsets;  // [sequences + 1], from 0; those of padding too
+    List key_offsets;    // [sequences + 1], from 0
+    List key_slots;      // [keys]: all that the sequences see
+    std::int64_t longest_query = 1;
+    std::int64_t longest_key = 1;
+  };
+
   const std::vector<std::int32_t>& numbers() const { return numbers_; }
   List ids() const { return ids_; }              // [rows]
   List positions() const { return positions_; }  // [rows]
   List slots() const { return slots_; }          // [rows]: of a token's own key and value
   List logit_rows() const { return logit_rows_; }
-  List query_offsets() const { return query_offsets_; }  // [sequences + 1], those of padding too
-  List key_offsets() const { return key_offsets_; }      // [sequences + 1]
-  List key_slots() const { return key_slots_; }          // [keys]: all that the sequences see
-  std::int64_t longest_query() const { return longest_query_; }
-  std::int64_t longest_key() const { return longest_key_; }
+  const std::vector<Group>& groups() const { return groups_; }
 
  private:
   /// Appends `value(i)` for every i below count.
@@ -52,9 +63,8 @@ class StepLayout {
   List add(std::int64_t count, Value&& value);
 
   std::vector<std::int32_t> numbers_;
-  List ids_, positions_, slots_, logit_rows_, query_offsets_, key_offsets_, key_slots_;
-  std::int64_t longest_query_ = 1;
-  std::int64_t longest_key_ = 1;
+  List ids_, positions_, slots_, logit_rows_;
+  std::vector<Group> groups_;
 };
 
 }  // namespace muster::engine

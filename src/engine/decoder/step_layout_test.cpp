@@ -19,29 +19,68 @@ TEST(StepLayoutTest, SequencesStandOneBehindTheOtherAndPaddingBehindThem) {
   const StepSequence sequences[] = {
       {.tokens = chunk, .position = 14, .blocks = chunk_blocks, .logit_count = 2},
       {.tokens = next, .position = 1, .blocks = next_blocks, .logit_count = 1}};
-  const StepLayout layout(sequences, {.tokens = 6, .logits = 4}, /*spare_slot=*/160);
+  const StepLayout layout(sequences, {.tokens = 6, .logits = 4}, /*spare_slot=*/160,
+                          /*keys_most=*/100);
   using Numbers = std::vector<std::int32_t>;
   EXPECT_EQ(list_of(layout, layout.ids()), (Numbers{7, 8, 9, 4, 0, 0}));
   EXPECT_EQ(list_of(layout, layout.positions()), (Numbers{14, 15, 16, 1, 0, 0}));
   // Block 5 begins at slot 80, block 2 at 32, block 3 at 48.
   EXPECT_EQ(list_of(layout, layout.slots()), (Numbers{94, 95, 32, 49, 160, 160}));
   EXPECT_EQ(list_of(layout, layout.logit_rows()), (Numbers{1, 2, 3, 0}));
-  EXPECT_EQ(list_of(layout, layout.query_offsets()), (Numbers{0, 3, 4, 5, 6}));
-  EXPECT_EQ(list_of(layout, layout.key_offsets()), (Numbers{0, 17, 19, 20, 21}));
-  EXPECT_EQ(list_of(layout, layout.key_slots()),
-            (Numbers{80, 81, 82, 83, 84, 85, 86, 87, 88,  89, 90,
-                     91, 92, 93, 94, 95, 32, 48, 49, 160, 160}));
-  EXPECT_EQ(layout.longest_query(), 3);
-  EXPECT_EQ(layout.longest_key(), 17);
+  ASSERT_EQ(layout.groups().size(), 1U);
+  const auto& group = layout.groups().front();
+  EXPECT_EQ(group.first_row, 0);
+  EXPECT_EQ(group.row_count, 6);
+  EXPECT_EQ(list_of(layout, group.query_offsets), (Numbers{0, 3, 4, 5, 6}));
+  EXPECT_EQ(list_of(layout, group.key_offsets), (Numbers{0, 17, 19, 20, 21}));
+  EXPECT_EQ(list_of(layout, group.key_slots), (Numbers{80, 81, 82, 83, 84, 85, 86, 87, 88,  89, 90,
+                                                       91, 92, 93, 94, 95, 32, 48, 49, 160, 160}));
+  EXPECT_EQ(group.longest_query, 3);
+  EXPECT_EQ(group.longest_key, 17);
+}
+
+// The first has more keys than a group by itself; the next two fit together, and the padding with
+// them until it is full.
+TEST(StepLayoutTest, KeysAreGatheredInGroupsOfWholeSequences) {
+  const std::vector<std::uint32_t> tokens{1, 2};
+  const std::vector<std::uint32_t> blocks{4};
+  const auto sequence = [&](std::uint32_t position, std::size_t count) {
+    return StepSequence{.tokens = std::span(tokens).first(count),
+                        .position = position,
+                        .blocks = blocks,
+                        .logit_count = 0};
+  };
+  const StepSequence sequences[] = {sequence(5, 1), sequence(0, 2), sequence(1, 1)};
+  const StepLayout layout(sequences, {.tokens = 6, .logits = 0}, /*spare_slot=*/160,
+                          /*keys_most=*/5);
+  using Numbers = std::vector<std::int32_t>;
+  ASSERT_EQ(layout.groups().size(), 3U);
+  const auto& alone = layout.groups()[0];
+  EXPECT_EQ(alone.row_count, 1);
+  EXPECT_EQ(list_of(layout, alone.key_slots), (Numbers{64, 65, 66, 67, 68, 69}));
+  EXPECT_EQ(alone.longest_key, 6);
+  const auto& together = layout.groups()[1];
+  EXPECT_EQ(together.first_row, 1);
+  EXPECT_EQ(together.row_count, 4);
+  EXPECT_EQ(list_of(layout, together.query_offsets), (Numbers{0, 2, 3, 4}));
+  EXPECT_EQ(list_of(layout, together.key_offsets), (Numbers{0, 2, 4, 5}));
+  EXPECT_EQ(list_of(layout, together.key_slots), (Numbers{64, 65, 64, 65, 160}));
+  EXPECT_EQ(together.longest_query, 2);
+  EXPECT_EQ(together.longest_key, 2);
+  const auto& last = layout.groups()[2];
+  EXPECT_EQ(last.first_row, 5);
+  EXPECT_EQ(list_of(layout, last.query_offsets), (Numbers{0, 1}));
+  EXPECT_EQ(list_of(layout, last.key_slots), (Numbers{160}));
 }
 
 TEST(StepLayoutTest, WithoutWantedLogitsThereIsNoRowOfThem) {
   const std::vector<std::uint32_t> tokens{1};
   const std::vector<std::uint32_t> blocks{0};
   const StepSequence sequence{.tokens = tokens, .position = 0, .blocks = blocks, .logit_count = 0};
-  const StepLayout layout({&sequence, 1}, {.tokens = 1, .logits = 0}, 16);
+  const StepLayout layout({&sequence, 1}, {.tokens = 1, .logits = 0}, 16, 100);
   EXPECT_EQ(layout.logit_rows().size, 0);
-  EXPECT_EQ(list_of(layout, layout.query_offsets()), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(list_of(layout, layout.groups().front().query_offsets),
+            (std::vector<std::int32_t>{0, 1}));
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// The sizes of the tensors that a decoder on a GPU has for attention, taken from where they are
+// made.
+
+#include "spec/gpu_decoder_memory.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kFloat = 4;
+constexpr std::uint64_t kHalf = 2;       // bytes of bfloat16
+constexpr std::uint64_t kAlignment = 8;  // src/engine/ops/cached_attention.cpp
+
+}  // namespace
+
+std::uint64_t gpu_gather_bytes(const DecoderSpec& spec, bool is_wide, std::uint64_t length) {
+  const std::uint64_t size = spec.head_size;
+  const std::uint64_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
+  std::uint64_t values = spec.kv_head_count * size;
+  if (padded != size) values += spec.kv_head_count * padded;
+  if (is_wide && spec.kv_head_count < spec.head_count) values += spec.head_count * padded;
+  return 2 * std::max(kGatheredKeysMost, length) * values * (is_wide ? kFloat : kHalf);
+}
+
+std::uint64_t gpu_rotation_bytes(const DecoderSpec& spec) {
+  if (spec.rope.style == RopeStyle::None) return 0;
+  return std::uint64_t{spec.length_max} * spec.rope.size * kFloat;
+}
+
+}  // namespace muster

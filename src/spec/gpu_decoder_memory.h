@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "spec/decoder_spec.h"
+
+namespace muster {
+
+/// What the engine takes for a decoder on a GPU beside weights, cache and the rows of a step: who
+/// plans a worker and who computes one read the same figures. All sizes are in bytes.
+///
+/// Threads: pure. Needs: a spec whose sizes were checked when it was read (`DecoderSpec`).
+
+/// A layer gathers the keys and values of so many positions at once, or those of one sequence that
+/// has more: blocks that sequences share are gathered for each of them, so the cache is no bound.
+inline constexpr std::uint64_t kGatheredKeysMost = 16384;
+
+/// The most that one layer gathers, with keys P = max(kGatheredKeysMost, length), k heads of keys
+/// and n of queries, of d elements of e bytes:
+///
+///   2 P e (k d                      keys and values
+///          + k up8(d)               where d is no multiple of 8: padded
+///          + n up8(d))              fp32 with k < n: repeated for each head of queries
+///
+/// is_wide: fp32, else 16 bits; length: tokens of the longest sequence.
+/// Source: src/engine/decoder/device_decoder.cpp, attend; src/engine/ops/cached_attention.cpp.
+std::uint64_t gpu_gather_bytes(const DecoderSpec& spec, bool is_wide, std::uint64_t length);
+
+/// Cosines and sines in float32 of every position that the model was made for; 0 without rotation.
+/// Source: src/engine/decoder/device_decoder.cpp, make_rotations.
+std::uint64_t gpu_rotation_bytes(const DecoderSpec& spec);
+
+}  // namespace muster
