@@ -79,6 +79,12 @@ std::uint64_t gpu_attention_bytes(const DecoderSpec& spec, DecoderPrecision prec
          gpu_rotation_bytes(spec);
 }
 
+// Whether a process there has a driver's context and the workspaces of matrix libraries. The
+// stand-in for a GPU has neither, and a memory that they would half fill.
+bool has_context(DeviceKind device) {
+  return device == DeviceKind::Cuda || device == DeviceKind::Rocm;
+}
+
 // As `muster plan` counts a device that is no CPU, or a model that is not computed.
 Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision precision,
                                      std::uint32_t length_max, DeviceKind device) {
@@ -92,12 +98,12 @@ Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision pr
   workload.context = length_max;
   workload.prefill_tokens = std::min(length_max, DecoderFleetOptions{}.step_tokens_most);
   const StageShare whole{.last_unit = static_cast<std::uint32_t>(model.units.size()),
-                         .is_gpu = false};
+                         .is_gpu = has_context(device)};
   const auto parts = MUSTER_TRY(stage_memory(model, workload, whole));
   const bool is_as_stored = precision == DecoderPrecision::Own;
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
-      .work_bytes = parts.activations + parts.workspace + attention,
+      .work_bytes = parts.activations + parts.workspace + parts.context + attention,
       .logits_bytes = muster::logits_bytes(model.shape.vocab_size, logits_rows(), 1)};
 }
 

@@ -16,7 +16,8 @@ namespace muster {
 /// What one worker of a decoder takes beside its keys and values.
 struct DecoderDemand {
   std::uint64_t weights_bytes = 0;
-  std::uint64_t work_bytes = 0;    // activations of a step, and what chooses a token
+  std::uint64_t work_bytes = 0;    // activations of a step, and what chooses a token; on a GPU also
+                                   // the driver's context and the libraries' workspaces
   std::uint64_t logits_bytes = 0;  // of a step
 
   std::uint64_t step_bytes() const { return work_bytes + logits_bytes; }

@@ -139,6 +139,20 @@ TEST_F(CountingDecoderMemory, AGpuHasEveryWeightOnce) {
   EXPECT_GT(bf16->work_bytes, 0U);
 }
 
+// 32 MiB of cuBLAS, 1 MiB of cuBLASLt and 457 MiB of the driver (docs/memory-model.md). The
+// stand-in has no driver.
+TEST_F(CountingDecoderMemory, AGpuHasAContextAndWorkspaces) {
+  const auto demand = [&](DeviceKind device) {
+    return decoder_demand(folder_, DecoderPrecision::Bf16, 128, {.device = device});
+  };
+  const auto gpu = demand(DeviceKind::Cuda);
+  const auto standin = demand(DeviceKind::Standin);
+  ASSERT_TRUE(gpu);
+  ASSERT_TRUE(standin);
+  EXPECT_EQ(gpu->work_bytes, standin->work_bytes + (32 + 1 + 457) * kMiB);
+  EXPECT_EQ(gpu->total(), standin->total() + (32 + 1 + 457) * kMiB);
+}
+
 // Two heads of keys and four of queries, of 8 elements. What the stand-in takes more than a
 // simulated device, on which nothing is computed, is what attention has.
 TEST_F(CountingDecoderMemory, AGpuGathersTheKeysOfASequenceOrOfSomeThousands) {
