@@ -22,7 +22,7 @@ namespace {
 
 // Raise it with every change that can move a bit of a logit. One for each kind of device.
 constexpr int kDecoderVersion = 1;
-constexpr int kGpuDecoderVersion = 1;
+constexpr int kGpuDecoderVersion = 2;
 
 Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }
 

@@ -150,6 +150,12 @@ void DeviceDecoder::make_rotations() {
   rotations_ = host.to(floats_.dtype(at::kFloat));
 }
 
+// One that no sequence outgrows is none, whatever a step has.
+std::int64_t DeviceDecoder::window_of(std::size_t layer) const {
+  const std::int64_t window = spec_.windows[layer];
+  return static_cast<std::size_t>(window) < decoder_length_max(spec_) ? window : 0;
+}
+
 // A kernel is not there for every GPU, precision and size of heads, and says so when it is
 // launched. Better now than at the first step.
 void DeviceDecoder::try_attention() {
@@ -160,7 +166,7 @@ void DeviceDecoder::try_attention() {
   const auto keys = at::zeros({1, spec_.kv_head_count, spec_.head_size}, floats_);
   const AttentionSpans spans{offsets, offsets, 1, 1};
   try {
-    attend_cached(query, keys, keys, spans, {.scale = 1, .window = spec_.windows.front()});
+    attend_cached(query, keys, keys, spans, {.scale = 1, .window = window_of(0)});
   } catch (const c10::Error& error) {
     if (is_out_of_memory(error)) throw;
     TORCH_CHECK_NOT_IMPLEMENTED(false, "torch has no attention for this GPU in this precision: ",
@@ -299,7 +305,7 @@ at::Tensor DeviceDecoder::attend(std::size_t index, const at::Tensor& x, const N
   double scale = spec_.attention_scale;
   if (spec_.has_layer_scale) scale /= static_cast<double>(index + 1);
   return attend_to(cache, placed.narrow(1, 0, heads), numbers,
-                   {.scale = scale, .window = spec_.windows[index]})
+                   {.scale = scale, .window = window_of(index)})
       .reshape({x.size(0), -1});
 }
 

@@ -58,6 +58,7 @@ class DeviceDecoder final : public DecoderModel {
   void make_rotations();
   void find_row_counts(const DecoderOptions& options);
   void try_attention();
+  std::int64_t window_of(std::size_t layer) const;  // 0: none
   StepRows rows_for(std::span<const StepSequence> sequences) const;
   Numbers to_device(const StepLayout& layout) const;
 

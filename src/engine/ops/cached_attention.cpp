@@ -59,9 +59,14 @@ at::Tensor attend_by_flash(const at::Tensor& query, const at::Tensor& keys,
                            const AttentionRule& rule) {
   // So many keys before its own; flash attention is causal from the bottom right.
   const auto left = rule.window > 0 ? std::optional(rule.window - 1) : std::nullopt;
+  // mha_varlen_fwd drops a window that is no shorter than the longest sequence, and then takes
+  // another kernel, with other tiles on sm_86 and sm_89: what a sequence gets would depend on how
+  // long the others are. Source: torch 2.11, aten/src/ATen/native/transformers/cuda/flash_attn/
+  // flash_api.cpp, mha_varlen_fwd (`window_size_left >= max_seqlen_k`).
+  const auto longest_key = std::max(spans.longest_key, rule.window);
   return std::get<0>(at::_flash_attention_forward(
       query, keys, values, spans.query_offsets, spans.key_offsets,
-      std::max(kLongestQueryLeast, spans.longest_query), spans.longest_key, /*dropout_p=*/0.0,
+      std::max(kLongestQueryLeast, spans.longest_query), longest_key, /*dropout_p=*/0.0,
       /*is_causal=*/true, /*return_debug_mask=*/false, rule.scale, left));
 }
 

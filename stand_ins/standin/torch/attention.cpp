@@ -166,6 +166,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> flash_for
   TORCH_CHECK_NOT_IMPLEMENTED(query_longest.expect_int() > 1,
                               "with a longest query of 1 flash attention divides the keys by how "
                               "many sequences there are: the stand-in device refuses it");
+  // Source: the same, window_size_left >= max_seqlen_k.
+  TORCH_CHECK_NOT_IMPLEMENTED(!left || left->expect_int() < key_longest.expect_int(),
+                              "flash attention drops a window that is no shorter than the longest "
+                              "sequence, and computes by another kernel: the stand-in device "
+                              "refuses it");
   check_head_size(query.size(2));
   auto out = at::empty(query.sizes(), query.options());
   KernelCall call("aten::_flash_attention_forward", query.device());
