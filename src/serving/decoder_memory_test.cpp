@@ -170,6 +170,8 @@ TEST_F(CountingDecoderMemory, AGpuGathersTheKeysOfASequenceOrOfSomeThousands) {
   EXPECT_EQ(attention(DecoderPrecision::Fp32, 128), 2 * 16384 * 4 * (2 * 8 + 4 * 8) + kRotations);
   EXPECT_EQ(attention(DecoderPrecision::Bf16, kLength), 2 * kLength * 2 * (2 * 8) + kRotations)
       << "one sequence is longer";
+  // 20,000 in steps of an eighth of 16,384.
+  EXPECT_EQ(attention(DecoderPrecision::Bf16, 20'000), 2 * 20'480 * 2 * (2 * 8) + kRotations);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "spec/gpu_decoder_memory.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace muster {
 namespace {
@@ -14,13 +15,19 @@ constexpr std::uint64_t kAlignment = 8;  // src/engine/ops/cached_attention.cpp
 
 }  // namespace
 
+std::uint64_t gathered_keys(std::uint64_t count) {
+  const auto step = std::max<std::uint64_t>(16, std::bit_floor(count) / 8);
+  return (count + step - 1) / step * step;
+}
+
 std::uint64_t gpu_gather_bytes(const DecoderSpec& spec, bool is_wide, std::uint64_t length) {
   const std::uint64_t size = spec.head_size;
   const std::uint64_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
   std::uint64_t values = spec.kv_head_count * size;
   if (padded != size) values += spec.kv_head_count * padded;
   if (is_wide && spec.kv_head_count < spec.head_count) values += spec.head_count * padded;
-  return 2 * std::max(kGatheredKeysMost, length) * values * (is_wide ? kFloat : kHalf);
+  return 2 * gathered_keys(std::max(kGatheredKeysMost, length)) * values *
+         (is_wide ? kFloat : kHalf);
 }
 
 std::uint64_t gpu_rotation_bytes(const DecoderSpec& spec) {

@@ -15,8 +15,13 @@ namespace muster {
 /// has more: blocks that sequences share are gathered for each of them, so the cache is no bound.
 inline constexpr std::uint64_t kGatheredKeysMost = 16384;
 
-/// The most that one layer gathers, with keys P = max(kGatheredKeysMost, length), k heads of keys
-/// and n of queries, of d elements of e bytes:
+/// What is gathered for so many: at least as many, rounded up to 16 or an eighth of the power of
+/// two below. The keys of a step grow by one for each sequence, and torch's allocator keeps what it
+/// had for each size; of these there are eight between a number and its double.
+std::uint64_t gathered_keys(std::uint64_t count);
+
+/// The most that one layer gathers, with keys P = gathered_keys(max(kGatheredKeysMost, length)), k
+/// heads of keys and n of queries, of d elements of e bytes:
 ///
 ///   2 P e (k d                      keys and values
 ///          + k up8(d)               where d is no multiple of 8: padded

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "engine/ops/decoder_kernels.h"
+#include "spec/gpu_decoder_memory.h"
 
 namespace muster::engine {
 namespace {
@@ -86,6 +87,7 @@ std::vector<GroupLists> groups_of(std::span<const StepSequence> sequences, std::
     group.key_slots.push_back(spare);
     group.end_sequence(1);
   }
+  for (auto& group : groups) group.key_slots.resize(gathered_keys(group.key_slots.size()), spare);
   return groups;
 }
 

@@ -45,7 +45,8 @@ class StepLayout {
     std::int64_t row_count = 0;
     List query_offsets;  // [sequences + 1], from 0; those of padding too
     List key_offsets;    // [sequences + 1], from 0
-    List key_slots;      // [keys]: all that the sequences see
+    List key_slots;      // [keys]: all that the sequences see, and behind them the spare slot up to
+                         // as many as are gathered (spec/gpu_decoder_memory.h)
     std::int64_t longest_query = 1;
     std::int64_t longest_key = 1;
   };

@@ -10,6 +10,13 @@ std::vector<std::int32_t> list_of(const StepLayout& layout, StepLayout::List lis
   return {begin, begin + list.size};
 }
 
+// The slots of keys that the sequences of a group see.
+std::vector<std::int32_t> seen_of(const StepLayout& layout, const StepLayout::Group& group) {
+  auto slots = list_of(layout, group.key_slots);
+  slots.resize(static_cast<std::size_t>(list_of(layout, group.key_offsets).back()));
+  return slots;
+}
+
 // A prompt's second chunk across the border of its blocks, beside a reply that takes one token.
 TEST(StepLayoutTest, SequencesStandOneBehindTheOtherAndPaddingBehindThem) {
   const std::vector<std::uint32_t> chunk{7, 8, 9};
@@ -57,20 +64,41 @@ TEST(StepLayoutTest, KeysAreGatheredInGroupsOfWholeSequences) {
   ASSERT_EQ(layout.groups().size(), 3U);
   const auto& alone = layout.groups()[0];
   EXPECT_EQ(alone.row_count, 1);
-  EXPECT_EQ(list_of(layout, alone.key_slots), (Numbers{64, 65, 66, 67, 68, 69}));
+  EXPECT_EQ(seen_of(layout, alone), (Numbers{64, 65, 66, 67, 68, 69}));
   EXPECT_EQ(alone.longest_key, 6);
   const auto& together = layout.groups()[1];
   EXPECT_EQ(together.first_row, 1);
   EXPECT_EQ(together.row_count, 4);
   EXPECT_EQ(list_of(layout, together.query_offsets), (Numbers{0, 2, 3, 4}));
   EXPECT_EQ(list_of(layout, together.key_offsets), (Numbers{0, 2, 4, 5}));
-  EXPECT_EQ(list_of(layout, together.key_slots), (Numbers{64, 65, 64, 65, 160}));
+  EXPECT_EQ(seen_of(layout, together), (Numbers{64, 65, 64, 65, 160}));
   EXPECT_EQ(together.longest_query, 2);
   EXPECT_EQ(together.longest_key, 2);
   const auto& last = layout.groups()[2];
   EXPECT_EQ(last.first_row, 5);
   EXPECT_EQ(list_of(layout, last.query_offsets), (Numbers{0, 1}));
-  EXPECT_EQ(list_of(layout, last.key_slots), (Numbers{160}));
+  EXPECT_EQ(seen_of(layout, last), (Numbers{160}));
+}
+
+// 129 keys are gathered as 144, and so are 144; the rest is the spare slot.
+TEST(StepLayoutTest, WhatIsGatheredHasFewSizes) {
+  const std::vector<std::uint32_t> tokens{1};
+  const std::vector<std::uint32_t> blocks(10, 0);
+  const auto slots_at = [&](std::uint32_t position) {
+    const StepSequence sequence{
+        .tokens = tokens, .position = position, .blocks = blocks, .logit_count = 0};
+    const StepLayout layout({&sequence, 1}, {.tokens = 1, .logits = 0}, 160, 1000);
+    return list_of(layout, layout.groups().front().key_slots);
+  };
+  EXPECT_EQ(slots_at(0).size(), 16U);
+  EXPECT_EQ(slots_at(127).size(), 128U);
+  const auto slots = slots_at(128);
+  ASSERT_EQ(slots.size(), 144U);
+  EXPECT_EQ(slots[128], 0);
+  EXPECT_EQ(std::vector<std::int32_t>(slots.begin() + 129, slots.end()),
+            std::vector<std::int32_t>(15, 160));
+  EXPECT_EQ(slots_at(143).size(), 144U);
+  EXPECT_EQ(slots_at(144).size(), 160U);
 }
 
 TEST(StepLayoutTest, WithoutWantedLogitsThereIsNoRowOfThem) {

@@ -25,9 +25,9 @@ struct AttentionRule {
 /// keys than of queries serve a group each. A sequence's rows do not depend on the other sequences:
 /// neither kernel divides one sequence's keys among blocks of threads by how many there are.
 ///
-/// Shapes: query [rows, heads, size]; keys and values [keys, kv heads, size], all of one type; the
-/// result is [rows, heads, size]. Errors: throws what torch throws.
-/// Source: torch 2.11, aten/src/ATen/native/transformers/cuda: attention.cu,
+/// Shapes: query [rows, heads, size]; keys and values [keys, kv heads, size], all of one type;
+/// those beyond the last offset are not read. The result is [rows, heads, size]. Errors: throws
+/// what torch throws. Source: torch 2.11, aten/src/ATen/native/transformers/cuda: attention.cu,
 /// mem_eff_attention/kernel_forward.h, flash_attn/flash_api.cpp.
 at::Tensor attend_cached(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                          const AttentionSpans& spans, const AttentionRule& rule);
