@@ -31,13 +31,18 @@ at::Tensor padded(const at::Tensor& heads) {
   return rest == 0 ? heads : at::constant_pad_nd(heads, {0, kAlignment - rest});
 }
 
-// [keys, kv heads, size] -> [keys, heads, size], each as often as its group has queries.
+// [keys, kv heads, size] -> [keys, heads, size], each as often as its group has queries. Of one
+// head `reshape` gives a view without a stride from head to head. For those the kernel takes the
+// heads of a lone query as rows of a block, and with more heads than such rows it reads and writes
+// past the end. Source: torch 2.11, mem_eff_attention/kernel_forward.h, advance_to_block
+// (`k_strideH`).
 at::Tensor repeated(const at::Tensor& heads, std::int64_t head_count) {
   const auto group = head_count / heads.size(1);
   if (group == 1) return heads;
   return heads.unsqueeze(2)
       .expand({heads.size(0), heads.size(1), group, heads.size(2)})
-      .reshape({heads.size(0), head_count, heads.size(2)});
+      .reshape({heads.size(0), head_count, heads.size(2)})
+      .contiguous();
 }
 
 at::Tensor attend_efficiently(const at::Tensor& query, const at::Tensor& keys,

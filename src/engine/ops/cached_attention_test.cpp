@@ -52,5 +52,14 @@ TEST_F(GpuDecoderAttentionTest, AWindowIsThereForShortSequencesToo) {
   EXPECT_TRUE(to_host(result).equal(at::ones({2, 4, 8}, at::kBFloat16)));
 }
 
+// On CUDA with more heads than a block has rows (64) the last ones would be read past the end; the
+// stand-in refuses a head that has no memory of its own.
+TEST_F(GpuDecoderAttentionTest, OneHeadOfKeysServesManyHeadsInFloat32) {
+  const auto query = at::ones({1, 80, 8}, of(at::kFloat));
+  const auto keys = at::ones({2, 1, 8}, of(at::kFloat));
+  const auto result = attend_cached(query, keys, keys, {offsets(1), offsets(2), 1, 2}, {});
+  EXPECT_TRUE(to_host(result).equal(at::ones({1, 80, 8}, at::kFloat)));
+}
+
 }  // namespace
 }  // namespace muster::engine

@@ -121,6 +121,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::Sym
   check_head_size(query.size(3));
   TORCH_CHECK(!is_causal || key.size(2) == query.size(2),
               "keys must have as many heads as queries: ", key.size(2), " and ", query.size(2));
+  // Source: torch 2.11, mem_eff_attention/kernel_forward.h, advance_to_block.
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_causal || key.size(2) == 1 || key.stride(2) != 0,
+                              "of keys that are one head for all, CUDA's kernel reads past the end "
+                              "of many heads: the stand-in device refuses them");
   auto out = at::empty(query.sizes(), query.options());
   KernelCall call("aten::_efficient_attention_forward", query.device());
   if (is_causal) {
