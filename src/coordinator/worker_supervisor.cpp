@@ -180,8 +180,6 @@ void WorkerSupervisor::on_model_ready(std::size_t group) {
   auto& life = groups_[group].life;
   if (!life.is_quarantined) life.reason.clear();
   life.was_ready = true;
-  // What comes now is nobody's wish.
-  if (life.goal == GroupGoal::Serve && !life.end_by) life.is_asked_for = false;
   if (!life.first_ready_at) life.first_ready_at = parts_.clock.now();
 }
 
