@@ -1,6 +1,9 @@
 #include "engine/decoder/decoder_fixture.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -102,6 +105,49 @@ std::vector<float> TestSequence::push(std::span<const std::uint32_t> tokens) {
 std::uint32_t index_of_largest(std::span<const float> logits) {
   return static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) -
                                     logits.begin());
+}
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double product = 0;
+  double of_a = 0;
+  double of_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    product += double{a[i]} * b[i];
+    of_a += double{a[i]} * a[i];
+    of_b += double{b[i]} * b[i];
+  }
+  return product / std::sqrt(of_a * of_b);
+}
+
+void expect_logits_of_every_position(const DecoderFixture& fixture) {
+  const auto decoder = fixture.load();
+  const std::size_t vocab = decoder->vocab_size();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    const auto prompt = fixture.prompt(i);
+    for (std::size_t t = 0; t < prompt.size(); ++t) {
+      const auto logits = sequence.push(prompt.subspan(t, 1));
+      for (std::size_t v = 0; v < vocab; ++v) {
+        ASSERT_NEAR(logits[v], fixture.logits(i)[t * vocab + v], 1e-4)
+            << "prompt " << i << " position " << t << " token " << v;
+      }
+    }
+  }
+}
+
+void expect_greedy_replies(const DecoderFixture& fixture) {
+  const auto decoder = fixture.load();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    auto logits = sequence.push(fixture.prompt(i).first(DecoderFixture::kGreedyFrom));
+    std::vector<std::uint32_t> tokens;
+    while (tokens.size() < fixture.greedy(i).size()) {
+      tokens.push_back(index_of_largest(logits));
+      logits = sequence.push(std::span(tokens).last(1));
+    }
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
+        << "prompt " << i;
+  }
 }
 
 }  // namespace muster::engine

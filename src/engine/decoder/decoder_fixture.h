@@ -63,4 +63,13 @@ class TestSequence {
 
 std::uint32_t index_of_largest(std::span<const float> logits);
 
+/// Of the angle between two vectors of one size.
+double cosine(std::span<const float> a, std::span<const float> b);
+
+/// Expects the fixture's logits of each position, to 1e-4, where tokens come one by one.
+void expect_logits_of_every_position(const DecoderFixture& fixture);
+
+/// Expects the fixture's replies of 64 greedy tokens: the prompt in one step, then a token a step.
+void expect_greedy_replies(const DecoderFixture& fixture);
+
 }  // namespace muster::engine

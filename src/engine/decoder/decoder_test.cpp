@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -32,36 +31,11 @@ constexpr DecoderPrecision kClasses[] = {DecoderPrecision::Fp32, DecoderPrecisio
 class DecoderModelTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(DecoderModelTest, LogitsOfEveryPositionAreThoseOfTransformers) {
-  const DecoderFixture fixture(GetParam());
-  const auto decoder = fixture.load();
-  const std::size_t vocab = decoder->vocab_size();
-  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
-    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
-    const auto prompt = fixture.prompt(i);
-    for (std::size_t t = 0; t < prompt.size(); ++t) {
-      const auto logits = sequence.push(prompt.subspan(t, 1));
-      for (std::size_t v = 0; v < vocab; ++v) {
-        ASSERT_NEAR(logits[v], fixture.logits(i)[t * vocab + v], 1e-4)
-            << "prompt " << i << " position " << t << " token " << v;
-      }
-    }
-  }
+  expect_logits_of_every_position(DecoderFixture(GetParam()));
 }
 
 TEST_P(DecoderModelTest, SixtyFourGreedyTokensAreThoseOfTransformers) {
-  const DecoderFixture fixture(GetParam());
-  const auto decoder = fixture.load();
-  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
-    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
-    auto logits = sequence.push(fixture.prompt(i).first(DecoderFixture::kGreedyFrom));
-    std::vector<std::uint32_t> tokens;
-    while (tokens.size() < fixture.greedy(i).size()) {
-      tokens.push_back(index_of_largest(logits));
-      logits = sequence.push(std::span(tokens).last(1));
-    }
-    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
-        << "prompt " << i;
-  }
+  expect_greedy_replies(DecoderFixture(GetParam()));
 }
 
 // Weights and rows in 8 bits turn logits a little; a wrong scale, order or place turns them round.
@@ -78,15 +52,7 @@ TEST_P(DecoderModelTest, EightBitsStayNearTheExpectedLogits) {
     const auto prompt = fixture.prompt(i);
     const auto logits = TestSequence(*decoder, static_cast<std::uint32_t>(i)).push(prompt);
     const auto expected = fixture.logits(i).subspan((prompt.size() - 1) * vocab, vocab);
-    double product = 0;
-    double ours = 0;
-    double theirs = 0;
-    for (std::size_t v = 0; v < vocab; ++v) {
-      product += double{logits[v]} * expected[v];
-      ours += double{logits[v]} * logits[v];
-      theirs += double{expected[v]} * expected[v];
-    }
-    EXPECT_GT(product / std::sqrt(ours * theirs), least_cosine) << "prompt " << i;
+    EXPECT_GT(cosine(logits, expected), least_cosine) << "prompt " << i;
     // The token that is chosen is the expected one, or one that is as likely but for a little.
     const auto [least, most] = std::minmax_element(expected.begin(), expected.end());
     EXPECT_GT(expected[index_of_largest(logits)], *most - 0.1F * (*most - *least))

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -11,8 +10,8 @@
 #include "engine/decoder/decoder_fixture.h"
 #include "engine/encoder.h"
 #include "engine/encoder_fixture.h"
-#include "engine/gpu.h"
 #include "engine/gpu_device.h"
+#include "engine/gpu_fixture.h"
 
 namespace muster::engine {
 namespace {
@@ -21,20 +20,8 @@ constexpr const char* kModels[] = {"llama", "llama_biased", "llama3",        "mi
                                    "qwen2", "qwen3",        "phi3",          "gpt2",
                                    "opt",   "gpt_neox",     "gpt_neox_plain"};
 
-class GpuDecoderTest : public testing::TestWithParam<const char*> {
+class GpuDecoderTest : public OnGpu<testing::TestWithParam<const char*>> {
  protected:
-  void SetUp() override {
-    if (const auto gpu = open_gpu(gpu_under_test()); !gpu) GTEST_SKIP() << gpu.error().message;
-    enter_lane(gpu_under_test());
-  }
-
-  void TearDown() override {
-    if (IsSkipped()) return;
-    const auto device = torch_device(gpu_under_test());
-    wait_for_stream(device);  // here the stand-in tells of memory that was given back in use
-    release_cached_memory(device);
-  }
-
   static DecoderFixture fixture_of(const std::string& name,
                                    DecoderPrecision precision = DecoderPrecision::Fp32) {
     DecoderFixture fixture(name);
@@ -54,37 +41,11 @@ std::vector<std::uint32_t> prefix(std::size_t count, std::size_t vocab) {
 }
 
 TEST_P(GpuDecoderTest, LogitsOfEveryPositionAreThoseOfTransformers) {
-  const auto fixture = fixture_of(GetParam());
-  const auto decoder = fixture.load();
-  const std::size_t vocab = decoder->vocab_size();
-  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
-    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
-    const auto prompt = fixture.prompt(i);
-    for (std::size_t t = 0; t < prompt.size(); ++t) {
-      const auto logits = sequence.push(prompt.subspan(t, 1));
-      for (std::size_t v = 0; v < vocab; ++v) {
-        ASSERT_NEAR(logits[v], fixture.logits(i)[t * vocab + v], 1e-4)
-            << "prompt " << i << " position " << t << " token " << v;
-      }
-    }
-  }
+  expect_logits_of_every_position(fixture_of(GetParam()));
 }
 
-// The whole prompt in one step, and then one token a step.
 TEST_P(GpuDecoderTest, SixtyFourGreedyTokensAreThoseOfTransformers) {
-  const auto fixture = fixture_of(GetParam());
-  const auto decoder = fixture.load();
-  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
-    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
-    auto logits = sequence.push(fixture.prompt(i).first(DecoderFixture::kGreedyFrom));
-    std::vector<std::uint32_t> tokens;
-    while (tokens.size() < fixture.greedy(i).size()) {
-      tokens.push_back(index_of_largest(logits));
-      logits = sequence.push(std::span(tokens).last(1));
-    }
-    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
-        << "prompt " << i;
-  }
+  expect_greedy_replies(fixture_of(GetParam()));
 }
 
 TEST_P(GpuDecoderTest, ASequenceHasTheSameBitsInEveryCompany) {
@@ -121,15 +82,7 @@ TEST_P(GpuDecoderTest, SixteenBitsStayNearTheExpectedLogits) {
     const auto prompt = fixture.prompt(i);
     const auto logits = TestSequence(*decoder, static_cast<std::uint32_t>(i)).push(prompt);
     const auto expected = fixture.logits(i).subspan((prompt.size() - 1) * vocab, vocab);
-    double product = 0;
-    double own = 0;
-    double theirs = 0;
-    for (std::size_t v = 0; v < vocab; ++v) {
-      product += double{logits[v]} * expected[v];
-      own += double{logits[v]} * logits[v];
-      theirs += double{expected[v]} * expected[v];
-    }
-    EXPECT_GT(product / std::sqrt(own * theirs), 0.999) << "prompt " << i;
+    EXPECT_GT(cosine(logits, expected), 0.999) << "prompt " << i;
   }
 }
 

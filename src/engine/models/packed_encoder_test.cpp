@@ -19,6 +19,7 @@
 #include "engine/encoder_fixture.h"
 #include "engine/gpu.h"
 #include "engine/gpu_device.h"
+#include "engine/gpu_fixture.h"
 #include "engine/guard.h"
 #include "engine/ops/row_counts.h"
 
@@ -93,22 +94,8 @@ TEST(PackedEncoder, TheSecondTextOfAPairHasItsTokenType) {
   EXPECT_LE(max_difference(hidden_on_cpu(fixture, batch), expected), 1e-5F);
 }
 
-class GpuTest : public testing::Test {
+class GpuTest : public OnGpu<testing::Test> {
  protected:
-  void SetUp() override {
-    if (const auto gpu = open_gpu(gpu_under_test()); !gpu) GTEST_SKIP() << gpu.error().message;
-    enter_lane(gpu_under_test());
-  }
-
-  // Other processes shall find memory: a test that takes nearly all of it leaves it with the
-  // allocator. A test that is skipped comes here too: where no device is open there is none.
-  void TearDown() override {
-    if (IsSkipped()) return;
-    const auto device = torch_device(gpu_under_test());
-    wait_for_stream(device);  // here the stand-in tells of memory that was given back in use
-    release_cached_memory(device);
-  }
-
   static at::TensorOptions on_gpu() {
     return at::TensorOptions().device(torch_device(gpu_under_test()));
   }

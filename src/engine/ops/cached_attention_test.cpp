@@ -9,26 +9,14 @@
 
 #include "engine/encoder.h"
 #include "engine/encoder_fixture.h"
-#include "engine/gpu.h"
 #include "engine/gpu_device.h"
+#include "engine/gpu_fixture.h"
 
 namespace muster::engine {
 namespace {
 
-class GpuDecoderAttentionTest : public testing::Test {
+class GpuDecoderAttentionTest : public OnGpu<testing::Test> {
  protected:
-  void SetUp() override {
-    if (const auto gpu = open_gpu(gpu_under_test()); !gpu) GTEST_SKIP() << gpu.error().message;
-    enter_lane(gpu_under_test());
-  }
-
-  void TearDown() override {
-    if (IsSkipped()) return;
-    const auto device = torch_device(gpu_under_test());
-    wait_for_stream(device);
-    release_cached_memory(device);
-  }
-
   static at::TensorOptions of(at::ScalarType type) {
     return at::TensorOptions().dtype(type).device(torch_device(gpu_under_test()));
   }
