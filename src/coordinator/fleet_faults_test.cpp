@@ -1,198 +1,17 @@
-// Real processes that fall ill (stand_ins/faulty_worker), under a load that never ends, driven as a
-// server drives them: by `wait_fd` and `next_deadline`. Long because each illness has its test.
+// Illnesses of worker processes (fleet_faults_fixture.h). Those of memory are in
+// fleet_memory_test.cpp.
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <random>
-#include <set>
 
-#include "base/build_info.h"
-#include "coordinator/fleet.h"
+#include "coordinator/fleet_faults_fixture.h"
 
 namespace muster {
 namespace {
 
 using std::chrono::milliseconds;
-using Row = std::vector<float>;
-
-constexpr ModelId kModel = 7;
-constexpr ItemKey kTextCount = 200;
-constexpr Duration kPatience = std::chrono::seconds(60);
-constexpr std::size_t kLoad = 64;  // texts that are kept in a fleet
-
-std::vector<std::uint32_t> ids_of(ItemKey key) {
-  const auto text = key % kTextCount;
-  std::vector<std::uint32_t> ids(3 + text % 5, 1);
-  ids[0] = static_cast<std::uint32_t>(1000 + text);
-  return ids;
-}
-
-class FleetFaultsTest : public testing::Test {
- protected:
-  ~FleetFaultsTest() override {
-    fleet_.reset();
-    ::unsetenv("FAULTY_WORKER");
-    std::filesystem::remove(state_file_);
-  }
-
-  void SetUp() override {
-    state_file_ = testing::TempDir() + "muster-faults-" + std::to_string(::getpid());
-    std::filesystem::remove(state_file_);
-  }
-
-  /// faults: what stands at FAULTY_WORKER; @ becomes the state file.
-  void start(std::string faults, std::size_t device_count = 2, FleetModel model = canary_model()) {
-    if (const auto at = faults.find('@'); at != std::string::npos) {
-      faults.replace(at, 1, state_file_);
-    }
-    ::setenv("FAULTY_WORKER", faults.c_str(), 1);
-    FleetOptions options;
-    for (std::uint32_t i = 0; i < device_count; ++i) options.devices.emplace_back().index = i;
-    options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/muster-worker-faulty";
-    options.batch_tokens = 100;
-    options.build = std::string(build_name());
-    options.gives_up = gives_up_;
-    options.canary_period = canary_period_;
-    FleetEvents events;
-    events.on_row = [this](ItemKey key, std::span<const std::byte> bytes, std::size_t device) {
-      on_row(key, bytes, device);
-    };
-    events.on_item_failed = [this](ItemKey key, const Error& error) {
-      EXPECT_EQ(waiting_.erase(key), 1U) << key;
-      failed_.emplace(key, error);
-    };
-    events.on_notice = [this](const std::string& notice, std::optional<std::size_t>) {
-      notices_ += notice + "\n";
-    };
-    auto started = Fleet::start(std::move(options), std::move(events), clock_);
-    ASSERT_TRUE(started) << started.error().message;
-    fleet_ = *std::move(started);
-    fleet_->models().load(kModel, std::move(model));
-  }
-
-  static FleetModel canary_model() {
-    FleetModel model;
-    model.canary = {11, 12, 13, 14};
-    return model;
-  }
-
-  void on_row(ItemKey key, std::span<const std::byte> bytes, std::size_t device) {
-    EXPECT_EQ(waiting_.erase(key), 1U) << "a text that nobody waits for: " << key;
-    Row row(bytes.size() / sizeof(float));
-    std::memcpy(row.data(), bytes.data(), bytes.size());
-    // Whoever computes it, a text has one row.
-    if (device != liar_) {
-      EXPECT_EQ(rows_.emplace(key % kTextCount, row).first->second, row) << key;
-    }
-    ++row_count_;
-    by_device_[device] += 1;
-  }
-
-  ItemKey submit(ItemKey key, ModelId model = kModel) {
-    auto ids = ids_of(key);
-    FleetItem item{.item = {.key = key, .model = model}, .ids = std::move(ids)};
-    item.item.token_count = static_cast<std::uint32_t>(item.ids.size());
-    waiting_.insert(key);
-    fleet_->texts().submit(std::move(item));
-    return key;
-  }
-
-  /// A device whose faults name ill_file is ill from here on, and until here.
-  void fall_ill() const { std::ofstream(state_file_).flush(); }
-  void recover() const { std::filesystem::remove(state_file_); }
-
-  /// The process that keeps a worker in its exit (unkillable_s); 0: there is no tracing here.
-  static pid_t tracer_of(pid_t pid) {
-    std::ifstream status(fmt::format("/proc/{}/status", pid));
-    const std::string text((std::istreambuf_iterator<char>(status)), {});
-    const std::string word = "TracerPid:\t";
-    return std::stoi(text.substr(text.find(word) + word.size()));
-  }
-
-  /// What a server's loop does once.
-  void turn() {
-    const auto left = std::clamp<Duration>(fleet_->loop().next_deadline() - clock_.now(),
-                                           Duration{0}, milliseconds(1000));
-    pollfd waiting{fleet_->loop().wait_fd(), POLLIN, 0};
-    ::poll(&waiting, 1,
-           static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
-    const auto stepped = fleet_->loop().step(Duration{0});
-    ASSERT_TRUE(stepped) << stepped.error().message;
-  }
-
-  void fill(std::size_t load) {
-    while (waiting_.size() < load) submit(next_key_++);
-  }
-
-  /// Keeps `load` texts in until `is_done`.
-  void run_until(const std::function<bool()>& is_done, std::size_t load = kLoad) {
-    const auto begin = clock_.now();
-    while (!is_done()) {
-      ASSERT_LT(clock_.now() - begin, kPatience) << notices_ << states();
-      fill(load);
-      ASSERT_NO_FATAL_FAILURE(turn());
-    }
-  }
-
-  void finish() {
-    run_until([this] { return waiting_.empty(); }, 0);
-    EXPECT_EQ(fleet_->texts().pending_count(), 0U);
-  }
-
-  GroupStatus device(std::size_t index) const { return fleet_->groups()[index]; }
-  bool is(std::size_t index, GroupState state) const { return device(index).state == state; }
-  bool are_ready() const {
-    const auto all = fleet_->groups();
-    return std::all_of(all.begin(), all.end(),
-                       [](const auto& one) { return one.state == GroupState::Ready; });
-  }
-  std::string states() const {
-    std::string text;
-    for (const auto& one : fleet_->groups()) {
-      text += fmt::format("{} {} {}\n", one.name, group_state_name(one.state), one.reason);
-    }
-    return text;
-  }
-  void submit_all() {
-    for (ItemKey key = 0; key < kTextCount; ++key) submit(key);
-  }
-  /// All texts have come back right, and nothing is left in the books.
-  void expect_nothing_lost() {
-    finish();
-    EXPECT_TRUE(failed_.empty()) << failed_.begin()->second.message;
-    for (std::size_t i = 0; i < fleet_->groups().size(); ++i) {
-      EXPECT_EQ(fleet_->placement().dispatcher().in_flight_token_count(i), 0U) << i;
-    }
-  }
-  auto rows_since(std::uint64_t count) {
-    return [this, end = row_count_ + count] { return row_count_ >= end; };
-  }
-
-  bool gives_up_ = false;
-  Duration canary_period_ = milliseconds(100);
-  const SteadyClock clock_{};
-  std::string state_file_;
-  std::unique_ptr<Fleet> fleet_;
-  ItemKey next_key_ = 0;
-  std::set<ItemKey> waiting_;
-  std::map<ItemKey, Row> rows_;  // by text
-  std::map<ItemKey, Error> failed_;
-  std::map<std::size_t, std::uint64_t> by_device_;
-  std::uint64_t row_count_ = 0;
-  std::size_t liar_ = SIZE_MAX;  // its rows are not looked at
-  std::string notices_;
-};
 
 TEST_F(FleetFaultsTest, KillsAndCancelsAtRandomMomentsLoseAndDoubleNothing) {
   start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"batch_us_per_token": 5}})");
@@ -335,17 +154,6 @@ TEST_F(FleetFaultsTest, AWorkerThatHangsBeforeItGreetsIsStartedAgainSoonOnceAnot
   EXPECT_TRUE(failed_.empty());
 }
 
-TEST_F(FleetFaultsTest, AFullDeviceGetsSmallerBatchesAndLargerOnesLater) {
-  fall_ill();
-  start(R"({"cpu:0": {"oom_above_tokens": 40, "ill_file": "@"}})", 1);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(0).token_budget < 100; }));
-  recover();
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(0).token_budget == 100; }, 500));
-  finish();
-  EXPECT_TRUE(failed_.empty());
-  EXPECT_EQ(device(0).restart_count, 0U);
-}
-
 TEST_F(FleetFaultsTest, APoisonousTextCostsTwoWorkersAndItself) {
   start(R"({"cpu:0": {"abort_on_token": 1077}, "cpu:1": {"abort_on_token": 1077}})");
   for (ItemKey key = 0; key < kTextCount; ++key) submit(key);
@@ -408,38 +216,6 @@ TEST_F(FleetFaultsTest, WithoutACanaryADeviceThatFailsEverythingIsAtFault) {
   expect_nothing_lost();
   EXPECT_EQ(device(1).text_count, 0U);
   EXPECT_EQ(device(0).quarantine_count, 0U);
-}
-
-TEST_F(FleetFaultsTest, ADeviceWhoseMemoryOthersTakeKeepsItsWorkerAndComesBackByItself) {
-  start(R"({"cpu:0": {"batch_us_per_token": 5},
-            "cpu:1": {"fail_from_batch": 1, "fail_kind": "ResourceExhausted", "ill_file": "@"}})");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && device(1).batch_count > 0; }));
-  const auto pid = device(1).pid();
-  fall_ill();
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Restarting); }));
-  EXPECT_EQ(device(1).reason, "there is no memory for its canary: told to fail; it is asked again");
-  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(1000)));
-  recover();
-  const auto before = device(1).batch_count;
-  ASSERT_NO_FATAL_FAILURE(run_until([&] { return device(1).batch_count > before; }));
-  EXPECT_TRUE(is(1, GroupState::Ready)) << states();
-  EXPECT_EQ(device(1).reason, "");
-  EXPECT_EQ(device(1).pid(), pid);
-  EXPECT_EQ(device(1).quarantine_count, 0U) << notices_;
-  expect_nothing_lost();
-}
-
-// Its first canary finds no memory, and nobody else has the model.
-TEST_F(FleetFaultsTest, AloneADeviceWithoutMemoryForItsCanaryIsWaitedFor) {
-  gives_up_ = true;
-  fall_ill();
-  start(R"({"cpu:0": {"fail_from_batch": 1, "fail_kind": "ResourceExhausted", "ill_file": "@"}})",
-        1);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(0, GroupState::Restarting); }));
-  recover();
-  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(100)));
-  EXPECT_EQ(device(0).restart_count, 0U);
-  expect_nothing_lost();
 }
 
 TEST_F(FleetFaultsTest, ATextThatFailsEverywhereHasItsErrorAndNoDeviceIsBlamed) {
@@ -540,42 +316,6 @@ TEST_F(FleetFaultsTest, AServerPutsADeviceAsideThatCannotLoadUntilAnOperatorStar
   expect_nothing_lost();
 }
 
-TEST_F(FleetFaultsTest, AServerLoadsOnceThereIsMemory) {
-  fall_ill();
-  start(R"({"cpu:1": {"fail_load": "ResourceExhausted", "ill_file": "@"}})");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Restarting); }));
-  EXPECT_EQ(device(1).reason, "a model cannot be loaded: told not to load; it is tried again");
-  EXPECT_NE(notices_.find("cpu:1: a model cannot be loaded: told not to load; it is tried again in "
-                          "1 s"),
-            std::string::npos)
-      << notices_;
-  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
-  recover();
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Ready); }));
-  EXPECT_EQ(device(1).reason, "");
-  EXPECT_EQ(device(1).restart_count, 0U);
-  expect_nothing_lost();
-}
-
-TEST_F(FleetFaultsTest, AJobGoesOnWithoutADeviceThatHasNoMemoryForTheModel) {
-  gives_up_ = true;
-  start(R"({"cpu:1": {"fail_load": "ResourceExhausted"}})");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::GivenUp); }));
-  EXPECT_EQ(device(1).reason, "the model cannot be loaded: told not to load");
-  expect_nothing_lost();
-}
-
-TEST_F(FleetFaultsTest, AJobWaitsForTheMemoryOfItsOnlyDevice) {
-  gives_up_ = true;
-  fall_ill();
-  start(R"({"cpu:0": {"fail_load": "ResourceExhausted", "ill_file": "@"}})", 1);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(0, GroupState::Restarting); }));
-  recover();
-  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(100)));
-  EXPECT_EQ(device(0).restart_count, 0U);
-  expect_nothing_lost();
-}
-
 TEST_F(FleetFaultsTest, ADeviceThatCannotLoadAfterItsQuarantineIsNotSaidToAnswer) {
   start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 2}})");
   ::setenv("FAULTY_WORKER", R"({"cpu:1": {"fail_load": "Corrupt"}})", 1);
@@ -583,18 +323,6 @@ TEST_F(FleetFaultsTest, ADeviceThatCannotLoadAfterItsQuarantineIsNotSaidToAnswer
   EXPECT_GT(device(1).quarantine_count, 0U);
   EXPECT_EQ(device(1).reason, "a model cannot be loaded: told not to load");
   EXPECT_NE(notices_.find("its new worker cannot load a model"), std::string::npos) << notices_;
-  EXPECT_EQ(notices_.find("answers as it should"), std::string::npos) << notices_;
-  expect_nothing_lost();
-}
-
-TEST_F(FleetFaultsTest, ADeviceWithoutMemoryAfterItsQuarantineWaitsForIt) {
-  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 2}})");
-  ::setenv("FAULTY_WORKER", R"({"cpu:1": {"fail_load": "ResourceExhausted"}})", 1);
-  ASSERT_NO_FATAL_FAILURE(run_until(
-      [this] { return device(1).quarantine_count > 0 && is(1, GroupState::Restarting); }));
-  EXPECT_EQ(device(1).reason, "a model cannot be loaded: told not to load; it is tried again");
-  EXPECT_NE(notices_.find("its new worker has no memory for a model"), std::string::npos)
-      << notices_;
   EXPECT_EQ(notices_.find("answers as it should"), std::string::npos) << notices_;
   expect_nothing_lost();
 }

@@ -7,7 +7,6 @@
 namespace muster {
 namespace {
 
-constexpr ModelId kModel = kWorkModel;
 const Error kFull{ErrorKind::ResourceExhausted, "out of memory"};
 
 using InFlightMemoryTest = InFlightWorkTest;

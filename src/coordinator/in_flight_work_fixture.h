@@ -16,14 +16,14 @@
 
 namespace muster {
 
-inline constexpr ModelId kWorkModel = 5;
-inline constexpr std::uint32_t kWorkDim = 2;
-inline const Error kTold{ErrorKind::Internal, "told to fail"};
-
 /// The work in flight alone, for tests: groups are fakes, and what they answer is the test's. Two
 /// groups, one lane each.
 class InFlightWorkTest : public testing::Test {
  protected:
+  static constexpr ModelId kModel = 5;
+  static constexpr std::uint32_t kDim = 2;
+  static inline const Error kTold{ErrorKind::Internal, "told to fail"};
+
   InFlightWorkTest()
       : groups_(2, clock_),
         models_(2),
@@ -44,27 +44,27 @@ class InFlightWorkTest : public testing::Test {
                .clock = clock_,
                .ask_canary = [this](std::size_t group, ModelId) { asked_.push_back(group); },
                .on_notice = [](std::size_t, const std::string&) {}}) {
-    serve(kWorkModel, {0, 1});
+    serve(kModel, {0, 1});
   }
 
   void serve(ModelId model, const std::vector<std::size_t>& where, bool has_canary = true) {
     models_.add(model, has_canary);
     for (const auto group : where) {
-      models_.on(group)[model].status = {.state = ModelState::Ready, .reason = {}, .dim = kWorkDim};
+      models_.on(group)[model].status = {.state = ModelState::Ready, .reason = {}, .dim = kDim};
       work_.update_group(group);
     }
   }
 
   /// Texts of forty tokens whose first id is their key: each has a batch of its own, because a
   /// batch takes an even share of what waits, or 64 tokens (scheduler/batch_queue.cpp).
-  void submit(std::initializer_list<ItemKey> keys, ModelId model = kWorkModel) {
+  void submit(std::initializer_list<ItemKey> keys, ModelId model = kModel) {
     for (const auto key : keys) submit_one(key, model, 40);
     work_.feed();
   }
 
   /// Texts 1 to `count` of ten tokens: six of them make a batch.
   void submit_short(ItemKey count) {
-    for (ItemKey key = 1; key <= count; ++key) submit_one(key, kWorkModel, 10);
+    for (ItemKey key = 1; key <= count; ++key) submit_one(key, kModel, 10);
     work_.feed();
   }
 
@@ -108,9 +108,8 @@ class InFlightWorkTest : public testing::Test {
       rows.push_back(0);
     }
     groups_.sent_of(group).take(frame.id, clock_.now());
-    work_.on_rows(
-        group, frame.id,
-        {.engine_ns = 1'000'000, .dim = kWorkDim, .rows = std::as_bytes(std::span(rows))});
+    work_.on_rows(group, frame.id,
+                  {.engine_ns = 1'000'000, .dim = kDim, .rows = std::as_bytes(std::span(rows))});
     work_.feed();
   }
   void answer_all() {
@@ -129,7 +128,7 @@ class InFlightWorkTest : public testing::Test {
   }
   /// Its canary was right, and work goes on.
   void acquit(std::size_t group) {
-    EXPECT_TRUE(work_.acquit(group, kWorkModel));
+    EXPECT_TRUE(work_.acquit(group, kModel));
     work_.feed();
   }
 

@@ -13,9 +13,6 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr ModelId kModel = kWorkModel;
-constexpr std::uint32_t kDim = kWorkDim;
-
 TEST_F(InFlightWorkTest, GroupsGetTextsInTurnAndEveryTextItsOwnRow) {
   submit({1, 2, 3, 4});
   EXPECT_FALSE(running(0).empty());

@@ -82,6 +82,17 @@ class ModelRegistryTest : public testing::Test, protected ModelEvents, protected
     ASSERT_TRUE(takes_work(0) && takes_work(1));
   }
 
+  /// Both groups have the model, and their first canaries differed.
+  void disagree() {
+    registry_.load(kModel, with_canary());
+    settle();
+    ASSERT_TRUE(answer_load(0));
+    answer_canary(0, kRow);
+    ASSERT_TRUE(answer_load(1));
+    answer_canary(1, kOtherRow);
+    ASSERT_EQ(disputed_, (std::vector<std::size_t>{0, 1}));
+  }
+
   /// A new life of the group.
   void start_again(std::size_t group) {
     groups_.life_of(group).end_by.reset();
@@ -194,13 +205,7 @@ TEST_F(ModelRegistryTest, RowsOfAnotherLengthThanThoseOfOthersAreRefused) {
 
 // Nobody knows which of the two is right: both start again, and the row that comes twice is.
 TEST_F(ModelRegistryTest, TwoGroupsThatDisagreeAnswerAgainAndTheOddOneIsConvicted) {
-  registry_.load(kModel, with_canary());
-  settle();
-  ASSERT_TRUE(answer_load(0));
-  answer_canary(0, kRow);
-  ASSERT_TRUE(answer_load(1));
-  answer_canary(1, kOtherRow);
-  EXPECT_EQ(disputed_, (std::vector<std::size_t>{0, 1}));
+  ASSERT_NO_FATAL_FAILURE(disagree());
   EXPECT_EQ(wrong_, (std::vector<std::size_t>{0, 1})) << "what either has answered is in doubt";
 
   for (const auto group : {0U, 1U}) start_again(group);
@@ -216,13 +221,7 @@ TEST_F(ModelRegistryTest, TwoGroupsThatDisagreeAnswerAgainAndTheOddOneIsConvicte
 
 // It would be asked without a pause for a minute, and each answer kept as a vote.
 TEST_F(ModelRegistryTest, ACanaryThatHadNoMemoryIsAskedOnceWhileItsVerdictWaits) {
-  registry_.load(kModel, with_canary());
-  settle();
-  ASSERT_TRUE(answer_load(0));
-  answer_canary(0, kRow);
-  ASSERT_TRUE(answer_load(1));
-  answer_canary(1, kOtherRow);
-  ASSERT_EQ(disputed_, (std::vector<std::size_t>{0, 1}));
+  ASSERT_NO_FATAL_FAILURE(disagree());
   for (const auto group : {0U, 1U}) start_again(group);
   settle();
   ASSERT_TRUE(answer_load(0));
