@@ -67,9 +67,8 @@ Json loaded_json(const ServedDecoderStatus& model) {
   const auto worker_count =
       std::count_if(model.devices.begin(), model.devices.end(),
                     [](const auto& device) { return device.state == GroupState::Ready; });
-  const bool is_on_gpus =
-      std::any_of(model.devices.begin(), model.devices.end(),
-                  [](const auto& device) { return device.kind != DeviceKind::Cpu; });
+  const bool is_on_gpus = std::any_of(model.devices.begin(), model.devices.end(),
+                                      [](const auto& device) { return runs_as_gpu(device.kind); });
   if (model.planned_bytes > 0) {
     const auto size = model.planned_bytes * static_cast<std::uint64_t>(worker_count);
     loaded["size"] = size;

@@ -15,14 +15,11 @@
 namespace muster {
 namespace {
 
-// A CPU's is counted in full: where there is one among the devices, it stands for all of them.
+// Its devices are of one kind (serving_decoder.cpp): that with the most threads stands for all.
 DecoderPlace place_of(const ServingDecoder& decoder, const std::vector<Device>& devices) {
   auto place = DecoderPlace::of(devices[decoder.devices.front()]);
   for (const auto index : decoder.devices) {
-    const auto other = DecoderPlace::of(devices[index]);
-    if (other.device != DeviceKind::Cpu) continue;
-    const auto threads = place.device == DeviceKind::Cpu ? place.threads : 1;
-    place = {.device = DeviceKind::Cpu, .threads = std::max(threads, other.threads)};
+    place.threads = std::max(place.threads, DecoderPlace::of(devices[index]).threads);
   }
   return place;
 }
