@@ -42,7 +42,6 @@ Json hosted_json(const GroupStatus& device, const std::vector<ServedModelStatus>
                       {"state", model_state_name(status.state)},
                       {"reason", text_or_null(status.reason)},
                       {"failure_kind", kind_or_null(status.failure_kind)},
-                      {"waits_for_memory", status.waits_for_memory},
                       {"weights_bytes", status.weights_bytes},
                       {"load_peak_bytes", status.load_peak_bytes}});
   }

@@ -121,7 +121,6 @@ struct ServedDecoderStatus {
   /// The worker on one device.
   struct Device {
     std::string name = {};
-    DeviceKind kind = DeviceKind::Cpu;
     GroupState state = GroupState::Starting;  // GivenUp: it cannot load it and does not try again
     std::string reason = {};                  // of one that is not Ready
     std::optional<ErrorKind> failure_kind = {};  // of GivenUp: of what kind its load's error was

@@ -206,9 +206,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
     const auto& group = groups[i];
     // A device that rests says nothing of the model.
     if (status.reason.empty() && !group.is_to_rest) status.reason = group.reason;
-    const auto& device = devices_of_server[devices[i]];
-    status.devices.push_back({.name = device.name(),
-                              .kind = device.kind,
+    status.devices.push_back({.name = devices_of_server[devices[i]].name(),
                               .state = state_of(group),
                               .reason = group.reason,
                               .failure_kind = group.failure_kind,
