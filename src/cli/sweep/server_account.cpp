@@ -54,21 +54,9 @@ std::string was_away(std::string_view name, const Json& worker) {
                      name);
 }
 
-// Others have the memory: it is tried again by itself, and may come at any time.
-bool waits_for_memory(const Json& model) {
-  const auto waits = member(model, "waits_for_memory");
-  return waits.is_boolean() && waits.get<bool>();
-}
-
-bool has_one_waiting_for_memory(const Json& worker) {
-  const auto models = member(worker, "models");
-  return std::any_of(models.begin(), models.end(), waits_for_memory);
-}
-
 // It has not worked yet, and will: nothing has gone wrong so far.
 bool is_coming(const Json& worker) {
   if (number_of(worker, "restart_count") > 0) return false;
-  if (has_one_waiting_for_memory(worker)) return true;
   const auto state = text_of(worker, "state");
   if (state != "ready") return state == "starting";
   for (const auto& model : member(worker, "models")) {
@@ -115,8 +103,7 @@ std::optional<Error> load_failure_of(const Json& worker) {
     return Error{failure_kind_of(one), std::move(reason)};
   };
   for (const auto& model : member(worker, "models")) {
-    const bool has_failed = text_of(model, "state") == "failed" && !waits_for_memory(model);
-    if (has_failed) return error_of(model);
+    if (text_of(model, "state") == "failed") return error_of(model);
   }
   if (text_of(worker, "state") == "given up") return error_of(worker);
   return std::nullopt;

@@ -57,17 +57,6 @@ TEST(ServerAccount, NamesTheDeviceWhoseDecoderWasStartedAgain) {
             Faults{"cpu:1 was not ready all the time: its worker was started again or checked"});
 }
 
-TEST(ServerAccount, ADeviceThatWaitsForMemoryIsStillToCome) {
-  const auto account = of_devices(R"({"name":"cuda:0","state":"restarting","restart_count":0,
-    "models":[{"state":"failed","reason":"no memory","waits_for_memory":true}]})");
-  EXPECT_EQ(account.coming, Names{"cuda:0"});
-  EXPECT_FALSE(account.load_failure);
-  const auto failed = of_devices(R"({"name":"cuda:0","state":"given up","restart_count":0,
-    "models":[{"state":"failed","reason":"no fp16","waits_for_memory":false}]})");
-  EXPECT_EQ(failed.coming, Names{});
-  EXPECT_TRUE(failed.load_failure);
-}
-
 // A server is ready with its first device. The others are waited for while nothing is wrong with
 // them; what is wrong is told when the point was measured.
 TEST(ServerAccount, NamesTheDevicesThatAreStillToCome) {
