@@ -4,7 +4,6 @@
 
 #include "jobs/record_source.h"
 
-#include <new>
 #include <utility>
 
 namespace muster {
@@ -69,14 +68,7 @@ void RecordSource::take_spares(RecordSpares& spares) {
 void RecordSource::run() {
   for (bool is_last = false; !is_last;) {
     Chunk chunk;
-    try {
-      read_chunk(chunk, kChunkRecords);
-    } catch (const std::bad_alloc&) {  // no one above this thread would hear of it
-      chunk.error = Error{ErrorKind::ResourceExhausted, "out of memory while reading the input"};
-      chunk.is_last = true;
-      chunk.size_consumed = reader_->size_consumed();
-      chunk.blank_count = reader_->blank_count();
-    }
+    read_chunk(chunk, kChunkRecords);
     is_last = chunk.is_last;
     {
       const MutexLock lock(mutex_);

@@ -31,7 +31,7 @@ struct ReadRecord {
 /// that is there shall not wait for one that is not, and who is asked whether to end is the loop's.
 ///
 /// Bounded: what is read ahead are at most six chunks, each of 256 records or 64 KiB and one record
-/// more, and no more than three where these are larger than 256 KiB.
+/// more, and no more than two where these are larger than 256 KiB.
 ///
 /// Threads: not thread-safe; owned by the loop of the run. With a thread the reader is called by
 /// that alone until the end of the input.
@@ -46,8 +46,7 @@ class RecordSource {
 
   /// The next record; false at the end of the last input. It waits for either.
   ///
-  /// Errors: those of TextReader::next, behind the records before it, and ResourceExhausted where
-  /// the thread has no memory for a record; then it is at the end.
+  /// Errors: those of TextReader::next, behind the records before it; then it is at the end.
   Result<bool> next(ReadRecord& read);
 
   /// Whether `next` would wait for no thread.
