@@ -31,7 +31,8 @@ struct ReadRecord {
 /// that is there shall not wait for one that is not, and who is asked whether to end is the loop's.
 ///
 /// Bounded: what is read ahead are at most six chunks, each of 256 records or 64 KiB and one record
-/// more, and no more than two where these are larger than 256 KiB.
+/// more, and no more than three where these are larger than 256 KiB: one that is ready, the one that
+/// the thread is at, and the one that is taken from.
 ///
 /// Threads: not thread-safe; owned by the loop of the run. With a thread the reader is called by
 /// that alone until the end of the input.
