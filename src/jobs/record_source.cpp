@@ -4,6 +4,10 @@
 
 #include "jobs/record_source.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
 #include <utility>
 
 namespace muster {
@@ -98,10 +102,23 @@ void RecordSource::take_chunk() {
   changed_.notify_all();
 }
 
+// Out of memory in the thread would else end the program without a word of the input, and the
+// records before it would be lost. What was half read is of no use: the reader is not asked again.
 void RecordSource::read_chunk(Chunk& chunk, std::size_t count_most) {
   chunk.records.clear();
-  chunk.records.reserve(count_most);
   chunk.size = 0;
+  try {
+    read_records(chunk, count_most);
+  } catch (const std::bad_alloc&) {
+    chunk.error = no_memory_error();
+    chunk.is_last = true;
+  }
+  chunk.size_consumed = reader_->size_consumed();
+  chunk.blank_count = reader_->blank_count();
+}
+
+void RecordSource::read_records(Chunk& chunk, std::size_t count_most) {
+  chunk.records.reserve(count_most);
   while (chunk.records.size() < count_most && chunk.size < kChunkBytes) {
     const auto has_next = reader_->next(text_);
     if (!has_next) chunk.error = has_next.error();
@@ -111,8 +128,13 @@ void RecordSource::read_chunk(Chunk& chunk, std::size_t count_most) {
     const auto& entry = read.record->entry;
     chunk.size += entry.text.size() + entry.id.size() + entry.fields.size();
   }
-  chunk.size_consumed = reader_->size_consumed();
-  chunk.blank_count = reader_->blank_count();
+}
+
+// The reader has or has not noted yet which line it was at.
+Error RecordSource::no_memory_error() const {
+  const auto line = std::max<std::uint64_t>(text_.line, 1);
+  return {ErrorKind::ResourceExhausted, fmt::format("there is no memory for a record near {}",
+                                                    place_name(inputs_[text_.input_index], line))};
 }
 
 ReadRecord RecordSource::record_of_text() {

@@ -31,8 +31,8 @@ struct ReadRecord {
 /// that is there shall not wait for one that is not, and who is asked whether to end is the loop's.
 ///
 /// Bounded: what is read ahead are at most six chunks, each of 256 records or 64 KiB and one record
-/// more, and no more than three where these are larger than 256 KiB: one that is ready, the one that
-/// the thread is at, and the one that is taken from.
+/// more, and no more than three where these are larger than 256 KiB: one that is ready, the one
+/// that the thread is at, and the one that is taken from.
 ///
 /// Threads: not thread-safe; owned by the loop of the run. With a thread the reader is called by
 /// that alone until the end of the input.
@@ -47,7 +47,8 @@ class RecordSource {
 
   /// The next record; false at the end of the last input. It waits for either.
   ///
-  /// Errors: those of TextReader::next, behind the records before it; then it is at the end.
+  /// Errors: those of TextReader::next and ResourceExhausted where a record finds no memory, behind
+  /// the records before it; then it is at the end.
   Result<bool> next(ReadRecord& read);
 
   /// Whether `next` would wait for no thread.
@@ -77,6 +78,8 @@ class RecordSource {
   void run();
   void take_chunk();
   void read_chunk(Chunk& chunk, std::size_t count_most);
+  void read_records(Chunk& chunk, std::size_t count_most);
+  Error no_memory_error() const;
   ReadRecord record_of_text();
 
   const std::unique_ptr<TextReader> reader_;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -28,6 +29,7 @@ class CountingReader final : public TextReader {
     std::uint64_t count = 0;
     std::size_t text_size = 3;
     bool has_error = false;
+    bool lacks_memory = false;  // for the one behind the last
   };
 
   CountingReader(Options options, Asked& asked) : options_(options), asked_(asked) {}
@@ -36,6 +38,7 @@ class CountingReader final : public TextReader {
     if (at_ == options_.count) {
       blank_count_ = at_ + 1;
       size_consumed_ = 10 * at_ + 5;
+      if (options_.lacks_memory) throw std::bad_alloc();
       if (options_.has_error) return Error{ErrorKind::Corrupt, "the stream is broken"};
       return false;
     }
@@ -157,6 +160,26 @@ TEST_F(RecordSourceTest, AnErrorComesBehindTheRecordsBeforeIt) {
     const auto more = records->next(read);
     ASSERT_TRUE(more);
     EXPECT_FALSE(*more);
+  }
+}
+
+// In the thread nobody would catch it: the program would end there.
+TEST_F(RecordSourceTest, WantOfMemoryIsAnErrorBehindTheRecordsBeforeIt) {
+  for (const bool is_file : {true, false}) {
+    const auto records = source({.is_file = is_file, .count = 300, .lacks_memory = true});
+    ReadRecord read;
+    for (std::uint64_t i = 1; i <= 300; ++i) {
+      const auto has_next = records->next(read);
+      ASSERT_TRUE(has_next && *has_next) << i;
+      expect_is(read, i);
+    }
+    const auto failed = records->next(read);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().kind, ErrorKind::ResourceExhausted);
+    EXPECT_EQ(failed.error().message, "there is no memory for a record near b.txt:600");
+    const auto more = records->next(read);
+    ASSERT_TRUE(more);
+    EXPECT_FALSE(*more) << "the reader is not asked again";
   }
 }
 
