@@ -25,15 +25,15 @@ ApiStatus read_lane(JsonValue& value, CallOptions& options) {
   return Done{};
 }
 
-ApiStatus read_side(JsonValue& value, CallOptions& options) {
-  const std::string name = MUSTER_TRY(read_text(value, "truncation_direction", kNameBytesMost));
+ApiStatus read_side(JsonValue& value, std::string_view place, CallOptions& options) {
+  const std::string name = MUSTER_TRY(read_text(value, place, kNameBytesMost));
   if (name == "Left" || name == "left") {
     options.truncation_side = TruncationSide::Left;
   } else if (name == "Right" || name == "right") {
     options.truncation_side = TruncationSide::Right;
   } else {
-    return wrong_field("truncation_direction", "invalid_value",
-                       "Invalid 'truncation_direction': expected 'Left' or 'Right'.");
+    return wrong_field(place, "invalid_value",
+                       fmt::format("Invalid '{}': expected 'Left' or 'Right'.", place));
   }
   return Done{};
 }
@@ -43,16 +43,21 @@ ApiStatus read_side(JsonValue& value, CallOptions& options) {
 void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
                      Duration deadline_most) {
   add_caller_fields(fields, options, names_model, deadline_most);
-  add_truncation_fields(fields, options);
+  fields.push_back(truncate_field(options));
+  fields.push_back(truncation_side_field(options));
 }
 
-void add_truncation_fields(std::vector<BodyField>& fields, CallOptions& options) {
-  fields.push_back({"truncate", [&options](JsonValue& value) -> ApiStatus {
-                      options.truncate = MUSTER_TRY(read_bool(value, "truncate"));
-                      return Done{};
-                    }});
-  fields.push_back(
-      {"truncation_direction", [&options](JsonValue& value) { return read_side(value, options); }});
+BodyField truncate_field(CallOptions& options, std::string_view place) {
+  return {key_of(place), [place, &options](JsonValue& value) -> ApiStatus {
+            options.truncate = MUSTER_TRY(read_bool(value, place));
+            return Done{};
+          }};
+}
+
+BodyField truncation_side_field(CallOptions& options, std::string_view place) {
+  return {key_of(place), [place, &options](JsonValue& value) -> ApiStatus {
+            return read_side(value, place, options);
+          }};
 }
 
 void add_caller_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
@@ -95,9 +100,9 @@ BodyField none_field(std::string_view place) {
           [place](JsonValue& /*value*/) -> ApiStatus { return unsupported_value(place, "null"); }};
 }
 
-BodyField prompt_field(std::optional<std::string>& into) {
-  return {"prompt_name", [&into](JsonValue& value) -> ApiStatus {
-            into = MUSTER_TRY(read_text(value, "prompt_name", kNameBytesMost));
+BodyField prompt_field(std::optional<std::string>& into, std::string_view place) {
+  return {key_of(place), [place, &into](JsonValue& value) -> ApiStatus {
+            into = MUSTER_TRY(read_text(value, place, kNameBytesMost));
             return Done{};
           }};
 }

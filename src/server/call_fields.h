@@ -22,8 +22,7 @@ inline constexpr std::uint64_t kNameBytesMost = 512;
 void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
                      Duration deadline_most);
 
-/// Those of them that say how a text is cut: `truncate`, `truncation_direction`; and the others.
-void add_truncation_fields(std::vector<BodyField>& fields, CallOptions& options);
+/// Those of them that do not say how a text is cut.
 void add_caller_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
                        Duration deadline_most);
 
@@ -34,7 +33,12 @@ BodyField name_field(std::string_view name, std::string& into);
 /// A field that clients send and that nothing here does: taken as null alone. `place` is its name,
 /// where it belongs to an object with that object's before a dot.
 BodyField none_field(std::string_view place);
-BodyField prompt_field(std::optional<std::string>& into);  // "prompt_name"
+BodyField prompt_field(std::optional<std::string>& into, std::string_view place = "prompt_name");
+
+/// How a text is cut. `place`: as `none_field` has it.
+BodyField truncate_field(CallOptions& options, std::string_view place = "truncate");
+BodyField truncation_side_field(CallOptions& options,
+                                std::string_view place = "truncation_direction");
 
 /// How many values a vector shall have: `dimensions`, `output_dimension`.
 BodyField dimensions_field(std::string_view name, std::optional<std::uint32_t>& into);

@@ -19,10 +19,10 @@ HttpResponse json_response(std::string body) {
   return {.status = 200, .content_type = "application/json", .body = std::move(body)};
 }
 
-BodyField texts_field(std::string_view name, const TextListLimits& limits,
+BodyField texts_field(std::string_view place, const TextListLimits& limits,
                       std::vector<std::string>& texts) {
-  return {name, [name, &limits, &texts](JsonValue& value) {
-            return read_texts(value, name, limits, false, texts);
+  return {key_of(place), [place, &limits, &texts](JsonValue& value) {
+            return read_texts(value, place, limits, false, texts);
           }};
 }
 
@@ -58,12 +58,14 @@ ApiResult<EmbedCall> parse_tei_similarity(std::string body, const TextListLimits
       {"source_sentence",
        [&](JsonValue& value) -> ApiStatus {
          has_source = true;
-         source = MUSTER_TRY(read_text(value, "source_sentence", limits.text_bytes_most));
+         source = MUSTER_TRY(read_text(value, "inputs.source_sentence", limits.text_bytes_most));
          return Done{};
        }},
-      texts_field("sentences", limits, call.texts)};
-  std::vector<BodyField> parameters{prompt_field(call.prompt_name)};
-  add_truncation_fields(parameters, call.options);
+      texts_field("inputs.sentences", limits, call.texts)};
+  const std::vector<BodyField> parameters{
+      prompt_field(call.prompt_name, "parameters.prompt_name"),
+      truncate_field(call.options, "parameters.truncate"),
+      truncation_side_field(call.options, "parameters.truncation_direction")};
   std::vector<BodyField> fields;
   add_call_fields(fields, call.options, names_model, deadline_most);
   fields.push_back(

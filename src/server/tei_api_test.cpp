@@ -65,6 +65,24 @@ TEST(TeiSimilarityBody, CountsTheSourceAndRefusesWhatIsMissing) {
   EXPECT_EQ(refused(R"({"inputs":"a"})"), "inputs");
 }
 
+TEST(TeiSimilarityBody, FaultsNameTheFieldWithItsPlace) {
+  const auto refused = [](const std::string& body) {
+    const auto call = parse_tei_similarity(body, kTextLimits, kDeadline);
+    EXPECT_FALSE(call) << body;
+    return call ? ApiError{} : call.error();
+  };
+  const auto source = refused(R"({"inputs":{"source_sentence":5}})");
+  EXPECT_EQ(source.param, "inputs.source_sentence");
+  EXPECT_NE(source.message.find("'inputs.source_sentence'"), std::string::npos) << source.message;
+  EXPECT_EQ(refused(R"({"inputs":{"sentences":[5]}})").param, "inputs.sentences");
+  EXPECT_EQ(refused(R"({"inputs":{"sentences":[]}})").param, "inputs.sentences");
+  EXPECT_EQ(refused(R"({"parameters":{"truncate":5}})").param, "parameters.truncate");
+  EXPECT_EQ(refused(R"({"parameters":{"prompt_name":5}})").param, "parameters.prompt_name");
+  const auto side = refused(R"({"parameters":{"truncation_direction":"up"}})");
+  EXPECT_EQ(side.param, "parameters.truncation_direction");
+  EXPECT_EQ(side.message, "Invalid 'parameters.truncation_direction': expected 'Left' or 'Right'.");
+}
+
 // (3, 4) with (4, 3): 24 / 25; with (-3, -4): -1; with a row of zeros: 0.
 TEST(TeiSimilarities, AreTheCosinesWithTheFirstRow) {
   const EmbedAnswer answer{.dim = 2, .rows = {3, 4, 4, 3, -3, -4, 0, 0}};
