@@ -298,7 +298,7 @@ TEST_F(OllamaReplies, ADecoderIsListedAndShown) {
   EXPECT_EQ(loaded["name"], "chat");
   EXPECT_EQ(loaded["details"], listed["details"]);
   EXPECT_EQ(loaded["context_length"], 100);
-  EXPECT_EQ(loaded["size_vram"], 0) << "decoders are on CPUs";
+  EXPECT_EQ(loaded["size_vram"], 0) << "this one is on CPUs";
   const auto demand = decoder_demand(folder_ / "counting", DecoderPrecision::Own, 128);
   ASSERT_TRUE(demand) << demand.error().message;
   EXPECT_GE(loaded["size"].get<std::uint64_t>(), demand->total()) << "keys and values come on top";
@@ -307,6 +307,15 @@ TEST_F(OllamaReplies, ADecoderIsListedAndShown) {
   const Json shown = json(post("/api/show", R"({"model":"chat:latest"})"));
   EXPECT_EQ(shown["capabilities"], Json{"completion"});
   EXPECT_EQ(shown["model_info"]["llama.context_length"], 100);
+}
+
+TEST_F(OllamaReplies, ADecoderOnGpusIsInTheirMemory) {
+  for (auto& device : options_.devices) device.kind = DeviceKind::Cuda;
+  start_counting();
+  const Json loaded = json(get("/api/ps"))["models"][0];
+  EXPECT_EQ(loaded["name"], "chat");
+  EXPECT_GT(loaded["size_vram"].get<std::uint64_t>(), 0U);
+  EXPECT_EQ(loaded["size_vram"], loaded["size"]);
 }
 
 }  // namespace

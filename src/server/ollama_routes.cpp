@@ -58,19 +58,21 @@ Json loaded_json(const ServedModelStatus& model) {
           {"context_length", model.length_max}};
 }
 
-// Its workers are on CPUs alone, each with memory of its own.
+// Its workers are on GPUs alone or on CPUs alone, each with memory of its own.
 Json loaded_json(const ServedDecoderStatus& model) {
   Json loaded{{"name", model.name},
               {"model", model.name},
               {"details", details_json(model)},
-              {"size_vram", 0},
               {"context_length", model.length_max}};
   const auto worker_count =
       std::count_if(model.devices.begin(), model.devices.end(),
                     [](const auto& device) { return device.state == GroupState::Ready; });
+  const bool is_on_gpus = !model.devices.empty() && model.devices.front().is_gpu;
   if (model.planned_bytes > 0) {
     loaded["size"] = model.planned_bytes * static_cast<std::uint64_t>(worker_count);
+    if (is_on_gpus) loaded["size_vram"] = loaded["size"];
   }
+  if (!is_on_gpus) loaded["size_vram"] = 0;
   return loaded;
 }
 

@@ -121,6 +121,7 @@ struct ServedDecoderStatus {
   /// The worker on one device.
   struct Device {
     std::string name = {};
+    bool is_gpu = false;                      // its weights are in a memory of the device's own
     GroupState state = GroupState::Starting;  // GivenUp: it cannot load it and does not try again
     std::string reason = {};                  // of one that is not Ready
     std::optional<ErrorKind> failure_kind = {};  // of GivenUp: of what kind its load's error was

@@ -206,7 +206,9 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
     const auto& group = groups[i];
     // A device that rests says nothing of the model.
     if (status.reason.empty() && !group.is_to_rest) status.reason = group.reason;
-    status.devices.push_back({.name = devices_of_server[devices[i]].name(),
+    const auto& device = devices_of_server[devices[i]];
+    status.devices.push_back({.name = device.name(),
+                              .is_gpu = runs_as_gpu(device.kind),
                               .state = state_of(group),
                               .reason = group.reason,
                               .failure_kind = group.failure_kind,
