@@ -91,6 +91,45 @@ std::optional<std::string_view> doubled_json_key(dom::object object) {
   return found == keys.end() ? std::nullopt : std::optional(*found);
 }
 
+std::optional<std::string> doubled_json_key_on_way(dom::object object, std::string_view name) {
+  if (find_key(object, name)) return std::nullopt;
+  for (auto dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+    const auto before = name.substr(0, dot);
+    const auto rest = name.substr(dot + 1);
+    const auto outer = find_key(object, before);
+    dom::object inner;
+    if (!outer || outer->get(inner) != simdjson::SUCCESS) continue;
+    if (const auto key = doubled_json_key(inner)) return fmt::format("{}.{}", before, *key);
+    if (const auto key = doubled_json_key_on_way(inner, rest)) {
+      return fmt::format("{}.{}", before, *key);
+    }
+    if (find_json_field(inner, rest)) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> doubled_json_key_within(dom::element value) {
+  dom::object object;
+  if (value.get(object) == simdjson::SUCCESS) {
+    if (const auto key = doubled_json_key(object)) return fmt::format(".{}", *key);
+    for (const auto field : object) {
+      const auto place = doubled_json_key_within(field.value);
+      if (place) return fmt::format(".{}{}", field.key, *place);
+    }
+    return std::nullopt;
+  }
+  dom::array list;
+  if (value.get(list) != simdjson::SUCCESS) return std::nullopt;
+  std::size_t index = 0;
+  for (const auto element : list) {
+    if (const auto place = doubled_json_key_within(element)) {
+      return fmt::format("[{}]{}", index, *place);
+    }
+    ++index;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> json_field_names(dom::object object) {
   std::vector<std::string> names;
   add_names(object, "", 1, names);

@@ -18,6 +18,14 @@ std::optional<simdjson::dom::element> find_json_field(simdjson::dom::object obje
 /// A key that is there twice; nullopt: none is. Valid as long as the object.
 std::optional<std::string_view> doubled_json_key(simdjson::dom::object object);
 
+/// The same of the objects that `find_json_field` goes into for `name`, with the keys before it:
+/// "doc.text".
+std::optional<std::string> doubled_json_key_on_way(simdjson::dom::object object,
+                                                   std::string_view name);
+
+/// The same of all objects in a value, with what is written behind its name: "[1].content".
+std::optional<std::string> doubled_json_key_within(simdjson::dom::element value);
+
 /// Names that lead to a value, for a message about one that does not: keys, and those of objects
 /// within by dots. At most 64.
 std::vector<std::string> json_field_names(simdjson::dom::object object);

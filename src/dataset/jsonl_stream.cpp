@@ -104,8 +104,15 @@ class JsonlStream final : public RecordStream {
     return Done{};
   }
 
-  static Result<dom::element> find(dom::object object, std::string_view name,
-                                   std::string_view flag) {
+  Status check_way(dom::object object, std::string_view name) const {
+    if (!options_.refuses_doubled_keys) return Done{};
+    if (const auto key = doubled_json_key_on_way(object, name)) return given_twice(*key);
+    return Done{};
+  }
+
+  Result<dom::element> find(dom::object object, std::string_view name,
+                            std::string_view flag) const {
+    MUSTER_TRY(check_way(object, name));
     if (const auto found = find_json_field(object, name)) return *found;
     return Error{ErrorKind::InvalidArgument,
                  missing_name_message("field", name, json_field_names(object), flag)};
@@ -123,14 +130,8 @@ class JsonlStream final : public RecordStream {
     if (value.get(list) != simdjson::SUCCESS) {
       return wrong_type(kMessages, value, "a list of messages");
     }
-    std::size_t index = 0;
-    for (const auto message : list) {
-      dom::object object;
-      const bool is_object = message.get(object) == simdjson::SUCCESS;
-      if (const auto key = is_object ? doubled_json_key(object) : std::nullopt) {
-        return given_twice(fmt::format("{}[{}].{}", kMessages, index, *key));
-      }
-      ++index;
+    if (const auto place = doubled_json_key_within(value)) {
+      return given_twice(fmt::format("{}{}", kMessages, *place));
     }
     return take_string(kMessages, simdjson::minify(list), text);
   }
@@ -139,6 +140,7 @@ class JsonlStream final : public RecordStream {
   Status keep_field(dom::object object, std::size_t index, std::string& fields) {
     const auto& name = options_.keep[index];
     auto& kept = kept_[index];
+    MUSTER_TRY(check_way(object, name));
     const auto value = find_json_field(object, name);
     if (!value) {
       if (!kept.is_met && kept.missing.empty()) {

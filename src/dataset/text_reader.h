@@ -34,7 +34,8 @@ struct TextReaderOptions {
   /// the one field, "text".
   std::vector<std::string> keep = {};
   /// Jsonl: a record with a list as `messages` is a conversation, unless `field` was asked for. A
-  /// key that comes twice in a record, or in a message, is a fault: what is asked is not guessed.
+  /// key that comes twice in a record, anywhere in its messages, or in an object that a field's
+  /// dots lead into, is a fault: what is asked is not guessed.
   bool takes_messages = false;
   /// Lines: a line of blanks is a record like others. Else it is passed over and counted.
   bool takes_blank_lines = false;

@@ -247,6 +247,28 @@ TEST_F(TextReaderTest, WhatIsAskedTwiceInAPromptIsAFault) {
   EXPECT_EQ(records({.inputs = {path}})[0], "new") << "of a corpus the last one counts";
 }
 
+TEST_F(TextReaderTest, WhatIsAskedTwiceWithinAPromptIsAFault) {
+  const auto parts = write("parts.jsonl",
+                           "{\"messages\":[{\"role\":\"user\",\"content\":[{\"text\":\"a\"},"
+                           "{\"text\":\"b\",\"text\":\"c\"}]}]}\n");
+  EXPECT_EQ(records({.inputs = {parts}, .takes_messages = true}),
+            Texts{"<parts.jsonl:1: field \"messages[0].content[1].text\" is given twice>"});
+  const auto path = write("a.jsonl",
+                          "{\"doc\":{\"in\":{\"text\":\"a\",\"text\":\"b\"}}}\n"
+                          "{\"doc\":{\"in\":{},\"in\":{\"text\":\"c\"}}}\n"
+                          "{\"doc\":{\"in\":{\"text\":\"d\"}},\"other\":{\"n\":1,\"n\":2}}\n"
+                          "{\"doc.in.text\":\"e\",\"doc\":{\"in\":1,\"in\":2}}\n");
+  TextReaderOptions options{
+      .inputs = {path}, .field = "doc.in.text", .is_field_asked_for = true, .takes_messages = true};
+  const auto twice = "<a.jsonl:1: field \"doc.in.text\" is given twice>";
+  const auto outer = "<a.jsonl:2: field \"doc.in\" is given twice>";
+  EXPECT_EQ(records(options), (Texts{twice, outer, "d", "e"})) << "what nobody asks may be so";
+  options.keep = {"other.n"};
+  EXPECT_EQ(records(options)[2], "<a.jsonl:3: field \"other.n\" is given twice>");
+  options.takes_messages = false;
+  EXPECT_EQ(records(options)[0], "b") << "of a corpus the last one counts";
+}
+
 TEST_F(TextReaderTest, ABrokenJsonLineIsAFaultThatSaysWhy) {
   const auto found = records_of(
       "a.jsonl",
