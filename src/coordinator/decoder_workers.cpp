@@ -111,9 +111,11 @@ DecoderGroupView DecoderWorkers::view(std::size_t index) const {
   } else if (group.state != State::Loading) {
     state = group.state == State::Failed ? Shown::Failed : Shown::Ended;
   }
+  const bool is_to_come = state == Shown::Loading || state == Shown::Ended;
   return {.state = state,
           .reason = group.reason,
           .failure_kind = state == Shown::Failed ? std::optional(group.failure_kind) : std::nullopt,
+          .waits_for_memory = is_to_come && group.memory.has_value(),
           .is_to_rest = group.goal == GroupGoal::Drain,
           .is_asked_for = group.is_asked_for,
           .pid = group.pid,

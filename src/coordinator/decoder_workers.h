@@ -76,6 +76,7 @@ struct DecoderGroupView {
   State state = State::Loading;
   std::string reason = {};                     // of all but Loading and Ready
   std::optional<ErrorKind> failure_kind = {};  // of Failed alone
+  bool waits_for_memory = false;  // its last load found none, and is tried again or will be
   bool is_to_rest = false;        // an operator has drained it: no streams until it is resumed
   bool is_asked_for = false;      // what it does an operator has asked for
   std::optional<pid_t> pid = {};  // nullopt: it does not run

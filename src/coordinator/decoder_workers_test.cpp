@@ -270,6 +270,7 @@ TEST_F(DecoderWorkersTest, OneWithoutMemoryForItsLoadIsStartedAgainByItself) {
     ASSERT_NO_FATAL_FAILURE(fail_load(0, ErrorKind::ResourceExhausted));
     EXPECT_EQ(state(0), State::Ended);
     EXPECT_EQ(workers_->view(0).reason, "no weights");
+    EXPECT_TRUE(workers_->view(0).waits_for_memory);
     EXPECT_FALSE(workers_->can_work()) << "no stream waits for it";
     const auto count = start_count(0);
     die(0, kExited);
@@ -279,10 +280,12 @@ TEST_F(DecoderWorkersTest, OneWithoutMemoryForItsLoadIsStartedAgainByItself) {
     pass(milliseconds(1));
     EXPECT_EQ(start_count(0), count + 1);
     EXPECT_EQ(state(0), State::Loading);
+    EXPECT_TRUE(workers_->view(0).waits_for_memory) << "until it has loaded";
     EXPECT_FALSE(workers_->can_work());
   }
   ASSERT_NO_FATAL_FAILURE(load(0));
   EXPECT_TRUE(workers_->is_ready());
+  EXPECT_FALSE(workers_->view(0).waits_for_memory);
 }
 
 TEST_F(DecoderWorkersTest, WorkWithAnEndDoesNotWaitForMemoryAndAnotherFailureIsNotTriedAgain) {
@@ -297,6 +300,7 @@ TEST_F(DecoderWorkersTest, WorkWithAnEndDoesNotWaitForMemoryAndAnotherFailureIsN
   pass(seconds(1));
   ASSERT_NO_FATAL_FAILURE(fail_load(0));
   EXPECT_EQ(state(0), State::Failed);
+  EXPECT_FALSE(workers_->view(0).waits_for_memory);
 }
 
 TEST_F(DecoderWorkersTest, AnOperatorHurriesOneThatWaitsForMemory) {

@@ -42,6 +42,7 @@ Json hosted_json(const GroupStatus& device, const std::vector<ServedModelStatus>
                       {"state", model_state_name(status.state)},
                       {"reason", text_or_null(status.reason)},
                       {"failure_kind", kind_or_null(status.failure_kind)},
+                      {"waits_for_memory", status.waits_for_memory},
                       {"weights_bytes", status.weights_bytes},
                       {"load_peak_bytes", status.load_peak_bytes}});
   }
@@ -58,6 +59,7 @@ Json decoders_json(const std::string& device, const std::vector<ServedDecoderSta
                      {"state", group_state_name(worker.state)},
                      {"reason", text_or_null(worker.reason)},
                      {"failure_kind", kind_or_null(worker.failure_kind)},
+                     {"waits_for_memory", worker.waits_for_memory},
                      {"is_unloading", decoder.is_leaving},
                      {"pid", or_null(worker.pid)},
                      {"in_flight_replies", worker.running_count},

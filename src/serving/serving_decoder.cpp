@@ -212,6 +212,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                               .state = state_of(group),
                               .reason = group.reason,
                               .failure_kind = group.failure_kind,
+                              .waits_for_memory = group.waits_for_memory,
                               .is_asked_for = group.is_asked_for,
                               .pid = group.pid,
                               .restart_count = group.restart_count,

@@ -208,6 +208,7 @@ TEST_F(StandinServerTest, AnOperatorMayStartADeviceThatWaitsForMemory) {
   EXPECT_TRUE(device(1)["reason"].get<std::string>().starts_with(words)) << device(1)["reason"];
   EXPECT_EQ(device(1)["models"][0]["state"], "failed");
   EXPECT_EQ(device(1)["models"][0]["failure_kind"], "ResourceExhausted");
+  EXPECT_EQ(device(1)["models"][0]["waits_for_memory"], true);
   EXPECT_EQ(device(0)["state"], "ready");
   restart("standin:1");
   EXPECT_TRUE(ask_until([&] { return device(1)["state"] == "ready"; }, rows)) << server_log();
