@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/child_process.h"
+#include "base/clock.h"
 #include "bench/child/cancel_watch.h"
 #include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
@@ -64,10 +65,11 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
 }
 
 // A server whose model no device can load runs on, for an operator to mend: it is not waited for.
-Status wait_until_loaded(const ChildServer& server) {
-  const auto has_loaded = [](const HttpAnswer& answer) -> Result<bool> {
+Status wait_until_loaded(const ChildServer& server, const Clock& clock, MemoryPatience& patience) {
+  const auto has_loaded = [&](const HttpAnswer& answer) -> Result<bool> {
     const auto account = read_server_account("", answer.body);
     if (account.load_failure) return *account.load_failure;
+    MUSTER_TRY(patience.look(account, clock.now()));
     return account.is_ready;
   };
   return server.wait_for_answer("/v1/devices", has_loaded, kStartLimit, is_cancelled);
@@ -75,10 +77,12 @@ Status wait_until_loaded(const ChildServer& server) {
 
 // A server is ready with its first device. Requests that were sent then would measure fewer devices
 // than were asked for, until the others have come.
-Status wait_for_devices(const ChildServer& server) {
+Status wait_for_devices(const ChildServer& server, const Clock& clock, MemoryPatience& patience) {
   bool is_told = false;
-  const auto have_all_come = [&is_told](const HttpAnswer& answer) {
-    const auto coming = read_server_account("", answer.body).coming;
+  const auto have_all_come = [&](const HttpAnswer& answer) -> Result<bool> {
+    const auto account = read_server_account("", answer.body);
+    MUSTER_TRY(patience.look(account, clock.now()));
+    const auto& coming = account.coming;
     if (!coming.empty() && !std::exchange(is_told, true)) {
       say_bench_step(fmt::format("waiting for {}", fmt::join(coming, ", ")));
     }
@@ -107,9 +111,11 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   BenchServer server;
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,
                                              own_server_environment(context.sources.environment)));
-  MUSTER_TRY(wait_until_loaded(*server.own));
+  const SteadyClock clock;
+  MemoryPatience patience;
+  MUSTER_TRY(wait_until_loaded(*server.own, clock, patience));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
-  MUSTER_TRY(wait_for_devices(*server.own));
+  MUSTER_TRY(wait_for_devices(*server.own, clock, patience));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
   return server;  // it asks for no key
 }

@@ -54,8 +54,25 @@ std::string was_away(std::string_view name, const Json& worker) {
                      name);
 }
 
-// It has not worked yet, and will: nothing has gone wrong so far.
+bool flag_of(const Json& json, const char* name) {
+  const auto value = member(json, name);
+  return value.is_boolean() && value.get<bool>();
+}
+
+// What it says of its wait for memory; nullopt: it waits for none. A worker of vectors says it of
+// each of its models. The server tries again by itself, so that the device comes in the middle of a
+// run that has begun without it.
+std::optional<std::string> memory_wait_of(const Json& worker) {
+  if (flag_of(worker, "waits_for_memory")) return text_of(worker, "reason");
+  for (const auto& model : member(worker, "models")) {
+    if (flag_of(model, "waits_for_memory")) return text_of(model, "reason");
+  }
+  return std::nullopt;
+}
+
+// It has not worked yet, and will: nothing has gone wrong so far but that others have its memory.
 bool is_coming(const Json& worker) {
+  if (memory_wait_of(worker)) return true;
   if (number_of(worker, "restart_count") > 0) return false;
   const auto state = text_of(worker, "state");
   if (state != "ready") return state == "starting";
@@ -97,6 +114,7 @@ ErrorKind failure_kind_of(const Json& json) {
 // Why a worker will not load what it is to serve; nullopt: it has it, or may yet. A server gives up
 // a worker for nothing else.
 std::optional<Error> load_failure_of(const Json& worker) {
+  if (memory_wait_of(worker)) return std::nullopt;
   const auto error_of = [](const Json& one) {
     auto reason = text_of(one, "reason");
     if (reason.empty()) reason = "the model cannot be loaded";
@@ -115,6 +133,15 @@ std::vector<std::optional<Error>> load_failures(const Json& device) {
   if (!member(device, "models").empty()) all.push_back(load_failure_of(device));
   for (const auto& decoder : member(device, "decoders")) all.push_back(load_failure_of(decoder));
   return all;
+}
+
+// Of the first of its workers that waits.
+std::optional<std::string> first_memory_wait(const Json& device) {
+  if (auto wait = memory_wait_of(device)) return wait;
+  for (const auto& decoder : member(device, "decoders")) {
+    if (auto wait = memory_wait_of(decoder)) return wait;
+  }
+  return std::nullopt;
 }
 
 // The first that is wrong; empty: it worked all the time. A decoder has a worker of its own.
@@ -150,6 +177,7 @@ ServerAccount read_server_account(const std::string& models_answer,
     if (const auto most = held_by(device); most > 0) account.held[name] = most;
     if (has_one_coming(device)) account.coming.push_back(name);
     account.is_ready = account.is_ready || has_one_ready(device);
+    if (!account.memory_wait) account.memory_wait = first_memory_wait(device);
     for (auto& failure : load_failures(device)) failures.push_back(std::move(failure));
     if (auto fault = fault_of(name, device); !fault.empty()) {
       account.faults.push_back(std::move(fault));
@@ -159,6 +187,18 @@ ServerAccount read_server_account(const std::string& models_answer,
                                    [](const auto& failure) { return !failure.has_value(); });
   if (!failures.empty() && !may_one) account.load_failure = failures.front();
   return account;
+}
+
+Status MemoryPatience::look(const ServerAccount& account, TimePoint now) {
+  if (!account.memory_wait) {
+    since_.reset();
+    return Done{};
+  }
+  if (!since_) since_ = now;
+  if (!account.memory_wait->empty()) reason_ = *account.memory_wait;
+  if (now - *since_ < kMost) return Done{};
+  return Error{ErrorKind::ResourceExhausted,
+               reason_.empty() ? "there is no memory for the model" : reason_};
 }
 
 }  // namespace muster

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/result.h"
 
 namespace muster {
 
@@ -17,8 +20,29 @@ struct ServerAccount {
   std::map<std::string, std::uint64_t> held = {};  // bytes that a device's worker held at most
   std::vector<std::string> faults = {};            // of devices that did not work all the time
   std::vector<std::string> coming = {};            // devices that start or load for the first time
+                                                   // or wait for memory
   bool is_ready = false;                           // a device has what is served
   std::optional<Error> load_failure = {};          // why none can ever load it; nullopt: one may
+  /// What a device that waits for memory says of it, nothing where it tries again just now;
+  /// nullopt: none waits.
+  std::optional<std::string> memory_wait = {};
+};
+
+/// How long a benchmark waits for memory that others have on its devices: as long as a job does.
+///
+/// Threads: not thread-safe.
+class MemoryPatience {
+ public:
+  /// From the first of these that said that a device waits, without one in between that did not.
+  /// Source: coordinator/memory_wait.h; a job's six tries are 1 + 2 + 4 + 8 + 16 s apart.
+  static constexpr Duration kMost = std::chrono::seconds(31);
+
+  /// Errors: ResourceExhausted with the server's words, once that has been too long.
+  Status look(const ServerAccount& account, TimePoint now);
+
+ private:
+  std::optional<TimePoint> since_;
+  std::string reason_;  // the last that was told
 };
 
 /// A load failure of which nothing says the kind is Unavailable.

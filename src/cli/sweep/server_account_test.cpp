@@ -119,6 +119,56 @@ TEST(ServerAccount, HasNoLoadFailureWhileADeviceMayLoad) {
   EXPECT_FALSE(of_devices(R"({"name":"cuda:0","state":"starting","models":[]})").load_failure);
 }
 
+// The server tries again by itself: the device would come in the middle of a trial.
+TEST(ServerAccount, OneThatWaitsForMemoryIsStillToCome) {
+  const auto beside_ready = of_devices(R"(
+    {"name":"cuda:0","state":"ready","models":[{"state":"ready","waits_for_memory":false}]},
+    {"name":"cuda:1","state":"restarting","restart_count":0,"models":[
+      {"state":"failed","reason":"no memory","failure_kind":"ResourceExhausted",
+       "waits_for_memory":true}]})");
+  EXPECT_EQ(beside_ready.coming, Names{"cuda:1"});
+  EXPECT_EQ(beside_ready.memory_wait, "no memory");
+  EXPECT_TRUE(beside_ready.is_ready);
+  const auto decoder = of_devices(R"({"name":"cuda:0","state":"restarting","models":[],
+    "decoders":[{"state":"restarting","reason":"no memory","restart_count":1,
+                 "waits_for_memory":true}]})");
+  EXPECT_EQ(decoder.coming, Names{"cuda:0"});
+  EXPECT_EQ(decoder.memory_wait, "no memory");
+  EXPECT_FALSE(decoder.load_failure);
+}
+
+// "None can ever load it" would be untrue.
+TEST(ServerAccount, HasNoLoadFailureWhileAllWaitForMemory) {
+  const auto full = of_devices(R"({"name":"cuda:0","state":"restarting","models":[
+    {"state":"failed","reason":"no memory","waits_for_memory":true}]})");
+  EXPECT_FALSE(full.load_failure);
+  EXPECT_EQ(full.memory_wait, "no memory");
+  const auto failed = of_devices(R"({"name":"cuda:0","state":"given up","models":[
+    {"state":"failed","reason":"no fp16","waits_for_memory":false}]})");
+  EXPECT_TRUE(failed.load_failure);
+  EXPECT_FALSE(failed.memory_wait);
+}
+
+TEST(MemoryPatience, EndsWithTheServersWordsAfterTheTimeOfAJob) {
+  const ServerAccount none{};
+  const ServerAccount full{.memory_wait = "no memory"};
+  const ServerAccount again{.memory_wait = ""};  // it tries just now
+  constexpr auto kAlmost = std::chrono::seconds(30);
+  TimePoint now{};
+  MemoryPatience patience;
+  EXPECT_TRUE(patience.look(full, now));
+  now += kAlmost;
+  EXPECT_TRUE(patience.look(again, now));
+  EXPECT_TRUE(patience.look(none, now)) << "it has found some";
+  now += kAlmost;
+  EXPECT_TRUE(patience.look(full, now)) << "counted anew";
+  now += std::chrono::seconds(31);
+  const auto ended = patience.look(again, now);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(ended.error().message, "no memory");
+}
+
 TEST(ServerAccount, IsReadyWithTheFirstDevice) {
   const auto account = of_devices(R"(
     {"name":"cuda:0","state":"given up","models":[{"state":"failed","reason":"no memory"}]},
