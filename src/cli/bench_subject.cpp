@@ -111,11 +111,10 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   BenchServer server;
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,
                                              own_server_environment(context.sources.environment)));
-  const SteadyClock clock;
   MemoryPatience patience;
-  MUSTER_TRY(wait_until_loaded(*server.own, clock, patience));
+  MUSTER_TRY(wait_until_loaded(*server.own, context.clock, patience));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
-  MUSTER_TRY(wait_for_devices(*server.own, clock, patience));
+  MUSTER_TRY(wait_for_devices(*server.own, context.clock, patience));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
   return server;  // it asks for no key
 }
