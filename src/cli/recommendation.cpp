@@ -20,6 +20,8 @@
 namespace muster {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string milliseconds(const std::optional<double>& seconds) {
   return seconds ? fmt::format("{:.3g} ms", *seconds * 1e3) : "-";
 }
@@ -74,7 +76,6 @@ std::string recommendation_text(const ModelDescription& model, const Machine& ma
 nlohmann::ordered_json recommendation_json(const ModelDescription& model, const Machine& machine,
                                            const Recommendation& advice,
                                            std::span<const DeviceClass> classes) {
-  using Json = nlohmann::ordered_json;
   auto devices = Json::array();
   for (const auto& device : advice.devices) {
     devices.push_back({{"device", machine.devices[device.device].name()},

@@ -15,6 +15,8 @@
 namespace muster {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 CorpusWords words() {
   return {.texts = "replies",
           .result = "reply",
@@ -70,7 +72,6 @@ std::string describe_replies(const RepliesReport& report, const TerminalInfo& te
 }
 
 std::string replies_report_json(const RepliesReport& report) {
-  using Json = nlohmann::ordered_json;
   const auto& progress = report.progress;
   Json devices = Json::array();
   for (const auto& device : progress.devices) {

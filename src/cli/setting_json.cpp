@@ -1,8 +1,11 @@
 #include "cli/setting_json.h"
 
 namespace muster {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 Json setting_json(const Config& config, const Setting& setting) {
   const auto& value = config.at(setting.id).value;

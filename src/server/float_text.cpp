@@ -43,8 +43,9 @@ bool are_finite(std::span<const float> values) {
     return (std::bit_cast<std::uint32_t>(value) & kMagnitude) + kOneOfExponent;
   };
   // No early end, and a constant number of values in each turn: g++ computes these in vectors at
-  // -O2 too.
-  constexpr std::size_t kTurn = 32;
+  // -O2 too. So few that their sums stay in registers: 384 values take 32 ns, and by turns of 32
+  // values 104.
+  constexpr std::size_t kTurn = 8;
   std::array<std::uint32_t, kTurn> sums{};
   std::size_t at = 0;
   for (; at + kTurn <= values.size(); at += kTurn) {

@@ -81,14 +81,20 @@ ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const Embeddings
 }
 
 std::vector<RowSection> openai_sections(const EmbedAnswer& answer, EmbeddingFormat format) {
-  if (format == EmbeddingFormat::Raw) return {{.format = format}};
-  RowSection section{.format = format, .is_items = true};
+  std::vector<RowSection> sections(1);
+  RowSection& section = sections.front();
+  section.format = format;
+  if (format == EmbeddingFormat::Raw) return sections;
+  section.is_items = true;
   section.before = R"({"object":"list","data":[)";
-  section.after = R"(],"model":)";
+  constexpr std::size_t kUsageBytes = 96;  // with two numbers, and what stands before the model
+  section.after.reserve(answer.model.size() + kUsageBytes);
+  section.after.append(R"(],"model":)");
   append_quoted(answer.model, section.after);
   const std::string tokens = std::to_string(answer.token_count);
-  section.after += R"(,"usage":{"prompt_tokens":)" + tokens + R"(,"total_tokens":)" + tokens + "}}";
-  return {std::move(section)};
+  section.after.append(R"(,"usage":{"prompt_tokens":)").append(tokens);
+  section.after.append(R"(,"total_tokens":)").append(tokens).append("}}");
+  return sections;
 }
 
 }  // namespace muster
