@@ -1,3 +1,5 @@
+// The JSON of a setting goes by the type of the setting.
+
 #include "cli/setting_json.h"
 
 namespace muster {

@@ -64,11 +64,11 @@ def ask(server, texts, encoding):
     return vectors
 
 
-def wrk(server, bodies):
+def wrk(server, bodies, seconds=SECONDS):
     script = scratch("hits.lua")
     script.write_text(SCRIPT % bodies)
-    done = subprocess.run(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--latency", "-s", script, server.url],
-                          check=True, capture_output=True, text=True, timeout=SECONDS + 60)
+    done = subprocess.run(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", script, server.url],
+                          check=True, capture_output=True, text=True, timeout=seconds + 60)
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert found["errors"] == 0, found
     return {**found, "per_second": found["requests"] / (found["microseconds"] / 1e6)}
