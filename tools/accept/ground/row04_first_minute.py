@@ -98,6 +98,7 @@ def one_round(number, *options, environment=None):
             devices = json.loads(server.get("/v1/devices")[1])["devices"]
         told = burst(server.port, random_source)
         tokens_per_second = speed(server.port, random_source)
+        log = server.log.read_text(errors="replace")
     accepted = [answer for answer in told if answer[0] == 200]
     refused = [answer for answer in told if answer[0] == 429]
     return {"tokens_per_second": tokens_per_second, "accepted": len(accepted), "refused": len(refused),
@@ -105,7 +106,7 @@ def one_round(number, *options, environment=None):
             "slowest_s": max((answer[1] for answer in accepted), default=0),
             "refusal_slowest_ms": 1000 * max((answer[1] for answer in refused), default=0),
             "share": sum(answer[3] for answer in accepted) / (BUDGET_S * tokens_per_second),
-            "whole_requests": whole_requests(tokens_per_second)}
+            "whole_requests": whole_requests(tokens_per_second), "is_in_log": "refused with 429" in log}
 
 
 def measure(report, _arguments):
@@ -121,3 +122,5 @@ def measure(report, _arguments):
     report.add(holds("all others are refused with Retry-After",
                      all(found["other"] == 0 and found["with_retry_after"] == found["refused"] > 0 for found in rounds),
                      "; ".join(f"{found['accepted']} let in, {found['with_retry_after']} of {found['refused']}" for found in rounds)))
+    report.add(holds("the server's log tells of the refusals", all(found["is_in_log"] for found in rounds),
+                     f"{sum(found['is_in_log'] for found in rounds)} of {ROUNDS} rounds"))
