@@ -46,14 +46,19 @@ def llama_server():
                  "--ctx-size", "8192", "--offline"], NAME, extra=("--extra-body", '{"cache_prompt": false}'))
 
 
+def why_no_folder():
+    """Makes the model's folder for those who read no GGUF; why it cannot be made, None where it is there."""
+    if (VLLM_MODEL / "tokenizer_config.json").exists():  # what is written last
+        return None
+    done = subprocess.run([PEER_PYTHON, "-B", PEERS / "gguf_folder.py", SMOLLM2, VLLM_MODEL], capture_output=True, text=True)
+    return f"its model cannot be made of {pathlib.Path(SMOLLM2).name}: {done.stderr.strip()[-300:]}" if done.returncode != 0 else None
+
+
 def vllm():
     python, reason = peer_packages.install("vllm")
+    reason = reason or why_no_folder()
     if reason:
         return missing(reason)
-    if not (VLLM_MODEL / "tokenizer_config.json").exists():  # what is written last
-        done = subprocess.run([PEER_PYTHON, "-B", PEERS / "gguf_folder.py", SMOLLM2, VLLM_MODEL], capture_output=True, text=True)
-        if done.returncode != 0:
-            return missing(f"its model cannot be made of {pathlib.Path(SMOLLM2).name}: {done.stderr.strip()[-300:]}")
     # Its command `vllm` does not start; the module does.
     return Peer([str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(VLLM_MODEL), "--served-model-name", NAME,
                  "--host", "127.0.0.1", "--port", "{port}", "--dtype", "bfloat16", "--max-model-len", "2048", "--no-enable-prefix-caching"],

@@ -21,6 +21,7 @@ class Reply:
     def __init__(self):
         self.status, self.text, self.finish, self.error, self.usage = None, "", None, None, None
         self.asked_at, self.times = None, []
+        self.ended_at, self.timings = None, None  # what a peer says of its own times
 
     def gap(self):
         """The longest wait between two pieces."""
@@ -50,6 +51,7 @@ def read_events(answer, reply, pieces_most):
                 reply.times.append(time.monotonic())
             reply.finish = choice.get("finish_reason") or reply.finish
         reply.usage = event.get("usage") or reply.usage
+        reply.timings = event.get("timings") or reply.timings
         if pieces_most is not None and len(reply.times) >= pieces_most:
             return
 
@@ -73,6 +75,7 @@ def ask(server, prompt, pieces_most=None, timeout_s=300, **fields):
     except (OSError, http.client.HTTPException, ValueError) as error:
         reply.error = {"message": repr(error)}
     finally:
+        reply.ended_at = time.monotonic()
         connection.close()
     return reply
 

@@ -4,6 +4,7 @@
     llama_cpp_reference.py stops FILE.gguf                  the ids that end a reply
     llama_cpp_reference.py floats FILE.gguf                 all tensors by name as float32, on standard output
     llama_cpp_reference.py quantise OUT.gguf SEED           a made model whose tensors are of every type that is read
+    llama_cpp_reference.py convert IN.gguf OUT.gguf Q4_0    the same model with its weights in another type
 """
 
 import ctypes
@@ -18,6 +19,7 @@ import numpy as np
 
 TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
 ROWS, COLUMNS = 24, 1024
+FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "BF16": 32}  # llama.h, enum llama_ftype
 
 
 class Traits(ctypes.Structure):
@@ -95,6 +97,13 @@ def quantise(path, seed):
     writer.close()
 
 
+def convert(source, out, kind):
+    parameters = llama_cpp.llama_model_quantize_default_params()
+    parameters.ftype, parameters.allow_requantize = FILE_TYPES[kind], True
+    if llama_cpp.llama_model_quantize(source.encode(), out.encode(), ctypes.byref(parameters)) != 0:
+        sys.exit(f"llama.cpp cannot make {kind} of {source}")
+
+
 llama_cpp.llama_log_set(ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None), None)
 llama_cpp.llama_backend_init()
-{"ids": write_ids, "stops": write_stops, "floats": write_floats, "quantise": quantise}[sys.argv[1]](*sys.argv[2:])
+{"ids": write_ids, "stops": write_stops, "floats": write_floats, "quantise": quantise, "convert": convert}[sys.argv[1]](*sys.argv[2:])

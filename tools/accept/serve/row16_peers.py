@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import statistics
@@ -117,7 +118,7 @@ def first_answer(process, url, since, body, limit_s):
 def started(name, words, variables=None, folder=ROOT, target="/v1/embeddings", body=FIRST_TEXT, limit_s=START_LIMIT_S):
     """The server on the two cores; its port, process and the seconds to its first answer, to `body`. All of it is ended at the end."""
     port = free_port()
-    log = scratch("peer.log")
+    log = scratch(f"peer-{re.sub(r'[^A-Za-z0-9]+', '-', name)}.log")
     words = [word.replace("{port}", str(port)) for word in words]
     since = time.monotonic()
     with open(log, "wb") as sink:
