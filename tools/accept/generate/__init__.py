@@ -6,6 +6,7 @@ ROWS = {
     2: "row02_gguf",
     3: "row03_same_tokens",
     4: "row04_memory",
+    5: "row05_prefill",
     6: "row06_one_stream",
     10: "row10_clients",
     11: "row11_faults",

@@ -1,29 +1,45 @@
-"""One stream of SmolLM2: 128 tokens behind a prompt of about as many. The peers of the requirement are not run yet."""
+"""One stream of SmolLM2: 128 tokens behind a prompt of 128, ours and the peers in turn, and what the memory gives meanwhile."""
 
+import contextlib
 import statistics
 
-from generate import replies
-from report import at_least, skipped
+import run_interleaved
+from generate import contenders, speeds
+from generate.class_bytes import bytes_per_token
+from generate.read_bandwidth import Reader
+from generate.reference import SMOLLM2
+from generate.row05_prefill import own
+from report import at_least
 
-TITLE = "One stream: tokens a second in the file's own bits and in bf16"
+TITLE = "One stream, 128 after 128: llama.cpp, ONNX Runtime, OpenVINO and ours in the same run, and of the read bandwidth"
 IS_TIMED = True
 
-PRECISIONS = ("own", "bf16")
+PROMPT_TOKENS, REPLY_TOKENS, REPEATS = 128, 128, 3
+OWN = {"ours, 4-bit": "own", "ours, 8-bit": "int8", "ours, bf16": "bf16"}
+PEERS = {"llama.cpp Q4_0": lambda: contenders.llama_server("Q4_0"), "ONNX Runtime int4": lambda: contenders.onnxruntime("int4"),
+         "OpenVINO int4": lambda: contenders.openvino("int4"), "llama.cpp Q8_0": lambda: contenders.llama_server("Q8_0"),
+         "llama.cpp BF16": lambda: contenders.llama_server("BF16")}
+# Ours: whom it is set against, how many times as fast, and which share of the read bandwidth.
+DEMANDS = {"ours, 4-bit": (("llama.cpp Q4_0", "ONNX Runtime int4", "OpenVINO int4"), 1.8, 0.45),
+           "ours, 8-bit": (("llama.cpp Q8_0",), 1.8, 0.6),
+           "ours, bf16": (("llama.cpp BF16",), 1.6, 0.7)}
 
-skip_reason = replies.skip_reason
+skip_reason = contenders.skip_reason
 
 
 def measure(report, arguments):
-    prompt = " ".join(replies.OPENINGS[:11])
-    rates = {precision: [] for precision in PRECISIONS}
-    for _ in range(arguments.rounds):
-        for precision in rates:  # in turn
-            made = replies.generate(prompt, "--max-tokens", 128, "--ignore-eos", "--precision", precision)
-            rates[precision].append((made["completion_tokens"] - 1) / made["decode_seconds"])
-    report.raw["tokens_per_second"] = rates
-    medians = {precision: statistics.median(each) for precision, each in rates.items()}
-    for precision, rate in medians.items():
-        report.add(skipped(f"{precision}, tokens/s", f"{rate:.1f}; only a peer on the same machine would say whether that is much"))
-    # A token reads all weights, and the file's own bits are a third of bf16's.
-    report.add(at_least("own against bf16 in the same run", medians["own"] / medians["bf16"], 1.0, digits=2, unit="x"))
-    report.add(skipped("1.8x and 1.6x of llama.cpp and ONNX Runtime in the same run", "these peers are not installed by ./accept yet"))
+    makers = {**{name: (lambda p=precision: own(p)) for name, precision in OWN.items()}, **PEERS}
+    prompts = speeds.id_prompts(PROMPT_TOKENS, arguments.rounds * (REPEATS + 1))
+    reader = Reader()
+    with contextlib.ExitStack() as stack:
+        turns = contenders.all_up(stack, report, contenders.prepared(report, makers))
+        samples = speeds.in_turns(report, turns, prompts, arguments.rounds, REPEATS, lambda turn, prompt: speeds.decode_rate(
+            turn.ask(prompt, REPLY_TOKENS), turn.is_own), {"bandwidth": reader.sample})
+    sizes = {name: bytes_per_token(SMOLLM2, precision) for name, precision in OWN.items()}
+    report.raw.update({"samples": samples, "bytes_per_token": sizes})
+    bandwidth = run_interleaved.median(samples["bandwidth"], "bytes_per_s")
+    print("  note  memory is read at " + f"{bandwidth / 1e9:.1f} GB/s; a token reads " +
+          ", ".join(f"{size / 1e6:.1f} MB ({name})" for name, size in sizes.items()), flush=True)
+    for name, (peers, factor, part) in DEMANDS.items():
+        speeds.add_ratio(report, name, samples, name, peers, factor, sizes[name])
+        report.add(at_least(f"{name}: share of the read bandwidth", statistics.median(speeds.share(samples, name, sizes[name])), part))
