@@ -8,6 +8,7 @@ ROWS = {
     4: "row04_memory",
     5: "row05_prefill",
     6: "row06_one_stream",
+    7: "row07_clients",
     10: "row10_clients",
     11: "row11_faults",
     12: "row12_text_side",
