@@ -9,6 +9,7 @@ ROWS = {
     5: "row05_prefill",
     6: "row06_one_stream",
     7: "row07_clients",
+    8: "row08_start_and_memory",
     10: "row10_clients",
     11: "row11_faults",
     12: "row12_text_side",
