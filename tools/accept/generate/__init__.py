@@ -1,5 +1,6 @@
 """The rows of the list `generate`: decoders, from files to replies, with the real SmolLM2-135M-Instruct. The numbers are those of the
-requirement; rows that are missing are not built yet. 16 is a file of prompts, for which the requirement has no number."""
+requirement; rows that are missing are not built yet. 16 is a file of prompts, for which the requirement has no number. What rows 5 to 8
+share: contenders.py (who), speeds.py and closed_loop.py (how it is measured)."""
 
 ROWS = {
     1: "row01_parity",
@@ -10,6 +11,7 @@ ROWS = {
     6: "row06_one_stream",
     7: "row07_clients",
     8: "row08_start_and_memory",
+    9: "row09_encoders",
     10: "row10_clients",
     11: "row11_faults",
     12: "row12_text_side",
