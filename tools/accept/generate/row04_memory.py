@@ -21,8 +21,8 @@ ALLOCATOR_PERCENT, RESIDENT_PERCENT, FIGURES_LEAST = 1.0, 5.0, 20
 # (sequences, tokens of each): up to 16,384 tokens, since each of them is computed.
 GRID = ((1, 128), (8, 128), (32, 128), (1, 512), (8, 512), (32, 512), (1, 2048), (8, 2048), (1, 8192))
 PRECISIONS = {"own": "as stored", "fp32": "fp32", "bf16": "bf16"}  # and what `muster estimate` calls them
-# SmolLM2-135M: the table is Q4_1, 20 bytes for 32 values.
-VOCAB, TABLE_ROW = 49152, 576 // 32 * 20
+# SmolLM2-135M: the table is Q8_0, 34 bytes for 32 values.
+VOCAB, TABLE_ROW = 49152, 576 // 32 * 34
 STEP_TOKENS, LOGITS_ROWS = 512, 64  # src/spec/cpu_decoder_memory.h, CpuDecoderRun
 FAULT_AROUND = 1 << 16  # pages that the kernel maps about one that is touched: /sys/kernel/debug/fault_around_bytes, its default
 
