@@ -5,6 +5,7 @@ of prompts off. llama.cpp and vLLM have servers of their own; around the librari
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -30,6 +31,12 @@ def own(precision=None, *words):
     named = ["--precision", precision] if precision else []
     return Peer([str(MUSTER), "serve", f"{NAME}={SMOLLM2}", "--devices", "1xcpu", "--cores-per-device", THREADS, "--no-prefix-cache",
                  *named, *words, "--listen", "127.0.0.1:{port}"], NAME)
+
+
+def makers(classes, peers):
+    """Name -> what makes the contender: ours in a precision each (`own` is what a server takes by itself), then the peers."""
+    ours = {name: functools.partial(own, None if precision == "own" else precision) for name, precision in classes.items()}
+    return {**ours, **peers}
 
 
 def is_own(peer):

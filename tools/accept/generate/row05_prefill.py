@@ -17,16 +17,10 @@ EXACT_RATIO, INT8_RATIO = 1.1, 1.7
 skip_reason = contenders.skip_reason
 
 
-def own(precision):
-    """The file's own bits are what a server takes by itself."""
-    return contenders.own(None if precision == "own" else precision)
-
-
 def measure(report, arguments):
-    makers = {**{name: (lambda p=precision: own(p)) for name, precision in OWN.items()}, **PEERS}
     prompts = speeds.id_prompts(TOKENS, arguments.rounds * (REPEATS + 1))
     with contextlib.ExitStack() as stack:
-        turns = contenders.all_up(stack, report, contenders.prepared(report, makers))
+        turns = contenders.all_up(stack, report, contenders.prepared(report, contenders.makers(OWN, PEERS)))
         samples = speeds.in_turns(report, turns, prompts, arguments.rounds, REPEATS, lambda turn, prompt: speeds.prefill_rate(
             turn.ask(prompt, 1), TOKENS, turn.is_own))
     report.raw["samples"] = samples

@@ -8,7 +8,6 @@ from generate import contenders, speeds
 from generate.class_bytes import bytes_per_token
 from generate.read_bandwidth import Reader
 from generate.reference import SMOLLM2
-from generate.row05_prefill import own
 from report import at_least
 
 TITLE = "One stream, 128 after 128: llama.cpp, ONNX Runtime, OpenVINO and ours in the same run, and of the read bandwidth"
@@ -28,11 +27,10 @@ skip_reason = contenders.skip_reason
 
 
 def measure(report, arguments):
-    makers = {**{name: (lambda p=precision: own(p)) for name, precision in OWN.items()}, **PEERS}
     prompts = speeds.id_prompts(PROMPT_TOKENS, arguments.rounds * (REPEATS + 1))
     reader = Reader()
     with contextlib.ExitStack() as stack:
-        turns = contenders.all_up(stack, report, contenders.prepared(report, makers))
+        turns = contenders.all_up(stack, report, contenders.prepared(report, contenders.makers(OWN, PEERS)))
         samples = speeds.in_turns(report, turns, prompts, arguments.rounds, REPEATS, lambda turn, prompt: speeds.decode_rate(
             turn.ask(prompt, REPLY_TOKENS), turn.is_own), {"bandwidth": reader.sample})
     sizes = {name: bytes_per_token(SMOLLM2, precision) for name, precision in OWN.items()}

@@ -5,7 +5,6 @@ import statistics
 
 from bench.running import percentile
 from generate import closed_loop, contenders, speeds
-from generate.row05_prefill import own
 from report import at_most, holds, skipped
 
 TITLE = "8 and 32 clients, log-normal prompts and outputs: OpenVINO, vLLM, llama-server and ours in the same run, caches off"
@@ -65,9 +64,8 @@ def add_rates(report, clients, samples):
 
 
 def measure(report, arguments):
-    makers = {**{name: (lambda p=precision: own(p)) for name, precision in OWN.items()}, **PEERS}
     with contextlib.ExitStack() as stack:
-        turns = contenders.all_up(stack, report, contenders.prepared(report, makers))
+        turns = contenders.all_up(stack, report, contenders.prepared(report, contenders.makers(OWN, PEERS)))
         peers = [name for name, turn in turns.items() if not turn.is_own]
         for clients in CLIENTS:
             # The same requests for all of a round, others in each.
