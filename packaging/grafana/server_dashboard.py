@@ -185,9 +185,12 @@ def devices():
     state = of_states(f"muster_device_state{{{DEVICE}", "device", "ready", "draining|drained|idle", "starting|restarting",
                       "quarantined|given up")
     model = of_states(f"muster_model_state{{{MODEL}", "model", "ready", "drained|absent", "loading", "failed")
+    on_device = of_states(f"muster_device_model_state{{{MODEL},{DEVICE_ALONE}", "device, model", "ready", "drained|absent", "loading",
+                          "failed")
     return [
-        panel("Devices", "state-timeline", [(state, ONE)], width=12, names=STATES),
-        panel("Models", "state-timeline", [(model, "{{instance}} {{model}}")], width=12, names=MODEL_STATES),
+        panel("Devices", "state-timeline", [(state, ONE)], names=STATES),
+        panel("Models", "state-timeline", [(model, "{{instance}} {{model}}")], names=MODEL_STATES),
+        panel("Models on devices", "state-timeline", [(on_device, "{{instance}} {{device}} {{model}}")], names=MODEL_STATES),
         panel("Workers started again", "timeseries", [(f"increase(muster_device_restarts_total{{{DEVICE}}}[10m])", ONE)],
               help="Within ten minutes."),
         panel("Decoder workers started again", "timeseries",

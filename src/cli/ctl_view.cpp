@@ -50,6 +50,22 @@ DecodersHere decoders_here(const Json& device) {
   return here;
 }
 
+// The models without workers of their own that a device cannot load, or has no memory for.
+std::vector<std::string> model_faults(const Json& device) {
+  std::vector<std::string> faults;
+  const auto list = device.find("models");
+  if (list == device.end() || !list->is_array()) return faults;
+  for (const auto& model : *list) {
+    if (field_text(model, "state") != "failed") continue;
+    const auto waits = model.find("waits_for_memory");
+    const bool is_waiting = waits != model.end() && *waits == Json(true);
+    faults.push_back(fmt::format("{} {}: {}", field_text(model, "name"),
+                                 is_waiting ? "waits for memory" : "cannot be loaded",
+                                 field_text(model, "reason")));
+  }
+  return faults;
+}
+
 Style style_of(const std::string& state) {
   if (state == "ready") return kGood;
   return state == "quarantined" || state == "given up" || state == "failed" ? kBad : kWarning;
@@ -125,9 +141,10 @@ std::string changed_device_text(const Json& device) {
   const auto name = field_text(device, "name");
   const auto state = field_text(device, "state");
   if (state == "idle") return fmt::format("{}: idle, no model is on it\n", name);
-  auto faults = decoders_here(device).faults;
-  faults.insert(faults.begin(), state);
-  return fmt::format("{}: {}\n", name, fmt::join(faults, "; "));
+  std::vector<std::string> words{state};
+  for (auto& fault : model_faults(device)) words.push_back(std::move(fault));
+  for (auto& fault : decoders_here(device).faults) words.push_back(std::move(fault));
+  return fmt::format("{}: {}\n", name, fmt::join(words, "; "));
 }
 
 std::string unloaded_text(const std::string& name, const Json& answer) {

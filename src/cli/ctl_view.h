@@ -16,8 +16,8 @@ std::string ctl_device_table(const nlohmann::ordered_json& devices, const Termin
 /// The models of GET /v1/models. Threads: pure.
 std::string ctl_model_table(const nlohmann::ordered_json& models, const TerminalInfo& terminal);
 
-/// A line on what became of a device of GET /v1/devices: "cpu:0: ready", and which decoders on it
-/// cannot be loaded.
+/// A line on what became of a device of GET /v1/devices: "cpu:0: ready", and which models and
+/// decoders on it cannot be loaded.
 std::string changed_device_text(const nlohmann::ordered_json& device);
 
 /// A line on a model that was unloaded, from the answer of POST /v1/models/unload.

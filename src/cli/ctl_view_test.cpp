@@ -54,6 +54,19 @@ TEST(CtlDevices, AChangeNamesTheDecodersThatCannotBeLoaded) {
             "cpu:0: ready; chat cannot be loaded: no memory\n");
 }
 
+TEST(CtlDevices, AChangeNamesTheModelsThatCannotBeLoaded) {
+  auto one = device("ready", Json::array());
+  one["models"] = Json::array({{{"name", "tiny"}, {"state", "ready"}},
+                               {{"name", "other"}, {"state", "failed"}, {"reason", "no weights"}},
+                               {{"name", "large"},
+                                {"state", "failed"},
+                                {"reason", "cuda:0 is full"},
+                                {"waits_for_memory", true}}});
+  EXPECT_EQ(changed_device_text(one),
+            "cpu:0: ready; other cannot be loaded: no weights; large waits for memory: cuda:0 is "
+            "full\n");
+}
+
 TEST(CtlModels, AnUnloadSaysWhatGoesOn) {
   EXPECT_EQ(unloaded_text("tiny", Json{{"state", "absent"}}), "tiny: unloaded\n");
   EXPECT_EQ(unloaded_text("chat", Json{{"in_flight_replies", 1}}),

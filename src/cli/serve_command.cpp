@@ -253,8 +253,10 @@ ServeFacts ServeRun::facts() const {
 
 // What nobody asks for and goes wrong all the same.
 void ServeRun::look_after() {
-  const auto devices = with_decoders(service_->fleet().groups, generation_->decoders().hosted());
-  for (const auto& [level, text] : states_.changes(devices, service_->models())) {
+  const auto models = service_->models();
+  const auto devices =
+      with_decoders(service_->fleet().groups, models, generation_->decoders().hosted());
+  for (const auto& [level, text] : states_.changes(devices, models)) {
     say(level, text);
   }
   const auto error = service_->tend_cache();

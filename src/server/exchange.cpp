@@ -164,7 +164,8 @@ bool is_ready(const ServerState& state) {
 }
 
 std::vector<GroupStatus> devices_of(const ServerState& state) {
-  return with_decoders(state.service.fleet().groups, state.generation.decoders().hosted());
+  return with_decoders(state.service.fleet().groups, state.service.models(),
+                       state.generation.decoders().hosted());
 }
 
 TelemetrySnapshot snapshot_of(const ServerState& state) {

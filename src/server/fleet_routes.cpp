@@ -37,12 +37,14 @@ GpuView look(const ExchangePtr& exchange) {
 }
 
 // A drained device counts as whole, because an administrator has put it aside on purpose, and so
-// does one that no model is on.
+// does one that no model is on; one that works for one model and lacks another does not.
 std::string_view fleet_word(const ServerState& server, const std::vector<GroupStatus>& devices) {
   if (!is_ready(server)) return "unavailable";
-  const bool is_whole = std::all_of(devices.begin(), devices.end(), [](const auto& device) {
-    return device.state == GroupState::Ready || device.state == GroupState::Drained ||
-           device.state == GroupState::Idle;
+  const auto models = server.service.models();
+  const auto decoders = server.generation.decoders().hosted();
+  const bool is_whole = std::all_of(devices.begin(), devices.end(), [&](const auto& device) {
+    if (device.state == GroupState::Ready) return missing_models(device, models, decoders).empty();
+    return device.state == GroupState::Drained || device.state == GroupState::Idle;
   });
   return is_whole ? "healthy" : "degraded";
 }

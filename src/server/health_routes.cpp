@@ -53,12 +53,16 @@ HttpResponse later(int status, const Json& body) {
   return response;
 }
 
-Json worker_json(const GroupStatus& device, const CanaryResult* result) {
+// missing: the models that are to be on the device and do not work there.
+Json worker_json(const GroupStatus& device, const CanaryResult* result,
+                 const std::string& missing) {
   Json json{{"device", device.name}, {"state", group_state_name(device.state)}};
   const bool is_meant_to_rest = device.state == GroupState::Drained;
-  const bool is_well = result != nullptr && result->is_well;
+  const bool is_right = result != nullptr && result->is_well;
+  const bool is_well = is_right && missing.empty();
   json["is_well"] = is_meant_to_rest ? Json(nullptr) : Json(is_well);
-  std::string reason = result != nullptr && !is_well ? result->reason : device.reason;
+  std::string reason = result != nullptr && !is_right ? result->reason : device.reason;
+  if (is_right) reason = missing;
   if (!is_meant_to_rest && !is_well) {
     json["reason"] = reason.empty() ? "it has no worker that answers" : reason;
   }
@@ -83,11 +87,13 @@ constexpr Duration kVerdictAge = std::chrono::seconds(1);
 
 Json verdict_json(const HealthVerdict& verdict) { return {{"status", verdict.word}}; }
 
-// All that should work does: 200. Anything else is 503, with what is wrong. An idle device has no
-// worker that could answer; what is unloaded is nobody's any more.
+// All that should work does: 200. Anything else is 503, with what is wrong, also where a device
+// answers for one model and cannot load another. An idle device has no worker that could answer;
+// what is unloaded is nobody's any more.
 HealthVerdict judge(const ServerState& state, const std::vector<CanaryResult>& results,
                     Json& workers) {
   const auto devices = state.service.fleet().groups;
+  const auto models = state.service.models();
   std::size_t resting_count = 0;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].state == GroupState::Idle) continue;
@@ -95,7 +101,8 @@ HealthVerdict judge(const ServerState& state, const std::vector<CanaryResult>& r
     for (const auto& result : results) {
       if (result.group == i) mine = &result;
     }
-    workers.push_back(worker_json(devices[i], mine));
+    // Decoders have workers of their own, below.
+    workers.push_back(worker_json(devices[i], mine, missing_models(devices[i], models, {})));
     resting_count += devices[i].state == GroupState::Drained ? 1 : 0;
   }
   for (const auto& model : state.generation.models()) {

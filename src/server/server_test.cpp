@@ -163,6 +163,35 @@ TEST_F(ServerTest, HealthAsksEachWorker) {
   EXPECT_EQ(json(health)["workers"][1]["is_well"], true);
 }
 
+// One model that works makes a device ready: whoever looks is told of the other one all the same.
+TEST_F(ServerTest, AReadyDeviceThatLacksAModelNamesIt) {
+  ::setenv("ZERO_WORKER", "dim=32 fail_model=2", 1);  // the same row whatever the model is called
+  options_.models.push_back({.name = "second", .model = options_.models[0].model});
+  start();
+  const auto device = [&] { return json(get("/v1/devices"))["devices"][1]; };
+  const auto is_settled = [&] {
+    auto now = device();
+    return now["models"][0]["state"] == "ready" && now["models"][1]["state"] == "failed";
+  };
+  while (!is_settled()) std::this_thread::yield();
+  EXPECT_EQ(device()["state"], "ready");
+  EXPECT_EQ(device()["reason"], "second cannot be loaded: told not to load");
+  EXPECT_EQ(get("/readyz").status, 200) << "it serves the first one";
+  const auto health = get("/health");
+  EXPECT_EQ(health.status, 503) << health.body;
+  const auto worker = json(health)["workers"][1];
+  EXPECT_EQ(worker["is_well"], false);
+  EXPECT_EQ(worker["reason"], "second cannot be loaded: told not to load");
+  EXPECT_EQ(json(get("/multigpu/health"))["status"], "degraded");
+  const auto metrics = get("/metrics").body;
+  for (const auto* line :
+       {R"(muster_device_state{device="cpu:1",state="ready"} 1)",
+        R"(muster_device_model_state{model="tiny",device="cpu:1",state="ready"} 1)",
+        R"(muster_device_model_state{model="second",device="cpu:1",state="failed"} 1)"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
+  }
+}
+
 TEST_F(ServerTest, ADrainedDeviceRestsAndComesBack) {
   start_whole();
   EXPECT_EQ(post("/v1/admin/drain", R"({"device":"cpu:1"})").status, 200);

@@ -131,6 +131,10 @@ constexpr std::array kFamilies{
     ComputedFamily{"model_tokens_total", "Tokens of answered calls of the model", "model", "",
                    kCounter},
     ComputedFamily{"device_state", "1 for the state the device is in", "device, state", "", kGauge},
+    ComputedFamily{"device_model_state",
+                   "1 for the state the model is in on the device, failed also while it waits for "
+                   "memory there",
+                   "model, device, state", "", kGauge},
     ComputedFamily{"device_batches_total", "Batches that the device has served", "device", "",
                    kCounter},
     ComputedFamily{"device_failed_batches_total", "Batches that did not come back", "device", "",

@@ -223,11 +223,30 @@ void add_models(MetricText& text, const std::vector<ServedModelStatus>& models,
   add_counts(text, "model_tokens_total", models, &ServedModelStatus::token_count);
 }
 
-void add_devices(MetricText& text, const std::vector<GroupStatus>& devices) {
+// One that waits for memory takes no work, whatever else there is of it.
+void add_device_models(MetricText& text, const std::vector<GroupStatus>& devices,
+                       const std::vector<ServedModelStatus>& models) {
+  begin(text, "device_model_state");
+  for (const auto& device : devices) {
+    for (const auto& model : models) {
+      const auto here = device.models.find(model.id);
+      if (here == device.models.end()) continue;
+      const auto& status = here->second;
+      const auto state = status.waits_for_memory ? ModelState::Failed : status.state;
+      auto labels = label("model", model.name);
+      append_label(labels, "device", device.name);
+      text.add(labels, label("state", model_state_name(state)), 1);
+    }
+  }
+}
+
+void add_devices(MetricText& text, const std::vector<GroupStatus>& devices,
+                 const std::vector<ServedModelStatus>& models) {
   begin(text, "device_state");
   for (const auto& device : devices) {
     text.add(label("device", device.name), label("state", group_state_name(device.state)), 1);
   }
+  add_device_models(text, devices, models);
   const auto add = [&](std::string_view name, auto value_of) {
     begin(text, name);
     for (const auto& device : devices) {
@@ -275,7 +294,7 @@ std::string service_metrics_text(const ServiceFacts& facts) {
     add_one(text, "log_lost_lines_total", number(*facts.log_lost_count));
   }
   add_models(text, facts.models, facts.decoders);
-  add_devices(text, facts.devices);
+  add_devices(text, facts.devices, facts.models);
   return text.take();
 }
 

@@ -73,6 +73,12 @@ void add_workers(GroupStatus& device, const Workers& workers) {
   }
 }
 
+std::string missing_text(const std::string& model, bool waits_for_memory,
+                         const std::string& reason) {
+  return fmt::format("{} {}: {}", model, waits_for_memory ? "waits for memory" : "cannot be loaded",
+                     reason);
+}
+
 Error load_error(const std::string& model, const std::string& device, const std::string& reason,
                  const std::optional<ErrorKind>& kind) {
   return {
@@ -129,9 +135,40 @@ std::optional<Error> hopeless_error(const std::vector<GroupStatus>& devices,
   return first;
 }
 
+std::string missing_models(const GroupStatus& device, const std::vector<ServedModelStatus>& models,
+                           const std::vector<ServedDecoderStatus>& decoders) {
+  std::vector<std::string> missing;
+  for (const auto& model : models) {
+    const auto here = device.models.find(model.id);
+    if (here == device.models.end()) continue;
+    const auto& status = here->second;
+    const bool is_missing = status.waits_for_memory || status.state == ModelState::Failed;
+    if (is_missing) {
+      missing.push_back(missing_text(model.name, status.waits_for_memory, status.reason));
+    }
+  }
+  for (const auto& decoder : decoders) {
+    if (decoder.is_leaving) continue;
+    for (const auto& worker : decoder.devices) {
+      const bool is_missing = worker.waits_for_memory || worker.state == GroupState::GivenUp;
+      if (worker.name == device.name && is_missing) {
+        missing.push_back(missing_text(decoder.name, worker.waits_for_memory, worker.reason));
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(missing, "; "));
+}
+
 std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
+                                       const std::vector<ServedModelStatus>& models,
                                        const std::vector<ServedDecoderStatus>& decoders) {
-  for (auto& device : devices) add_workers(device, workers_on(device.name, decoders));
+  for (auto& device : devices) {
+    add_workers(device, workers_on(device.name, decoders));
+    if (device.state != GroupState::Ready) continue;
+    if (auto missing = missing_models(device, models, decoders); !missing.empty()) {
+      device.reason = std::move(missing);
+    }
+  }
   return devices;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -16,9 +17,17 @@ namespace muster {
 ///   draining, restarting   one that an operator has asked to start again is not ready yet
 ///   otherwise    the worker group's; where that is idle, the best that a decoder's worker is in
 ///
-/// decoders: those as well that are leaving. Threads: pure.
+/// One model that works makes a device ready: the reason of a ready one says which it lacks
+/// (`missing_models`). decoders: those as well that are leaving. Threads: pure.
 std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
+                                       const std::vector<ServedModelStatus>& models,
                                        const std::vector<ServedDecoderStatus>& decoders);
+
+/// Which models are to be on the device and do not work there, and why: "tiny cannot be loaded: no
+/// weights; chat waits for memory: cuda:0 is out of memory". Empty: none; what is on its way there,
+/// or is being unloaded, is not missed. models: those that are served. Threads: pure.
+std::string missing_models(const GroupStatus& device, const std::vector<ServedModelStatus>& models,
+                           const std::vector<ServedDecoderStatus>& decoders);
 
 /// Why nothing of what a server is to serve ever will be: each model has failed to load on every
 /// device that is to have it, and none of those tries again before somebody asks for it. Of the

@@ -18,7 +18,7 @@ GroupStatus device(GroupState state, bool is_to_rest = false) {
 GroupStatus joined(const GroupStatus& device, const std::vector<Worker>& workers) {
   std::vector<ServedDecoderStatus> decoders;
   for (const auto& worker : workers) decoders.push_back({.devices = {worker}});
-  return with_decoders({device}, decoders).front();
+  return with_decoders({device}, {}, decoders).front();
 }
 
 TEST(DeviceStates, ADeviceWithoutDecodersIsAsItsGroupIs) {
@@ -59,6 +59,50 @@ TEST(DeviceStates, ADeviceWithDecodersAloneIsAsTheBestOfThemIs) {
   const auto given_up = joined(idle, {failed});
   EXPECT_EQ(given_up.state, GroupState::GivenUp);
   EXPECT_EQ(given_up.reason, "no such file");
+}
+
+GroupModelStatus hosted(ModelState state, const std::string& reason = "") {
+  GroupModelStatus status;
+  status.state = state;
+  status.reason = reason;
+  return status;
+}
+
+// One model that works makes a device ready, and hides the others that do not.
+TEST(DeviceStates, AReadyDeviceNamesTheModelsThatItLacks) {
+  const std::vector<ServedModelStatus> models{
+      {.id = 1, .name = "tiny"}, {.id = 2, .name = "other"}, {.id = 3, .name = "large"}};
+  auto mixed = device(GroupState::Ready);
+  mixed.reason = "a model cannot be loaded: no weights";
+  mixed.models[1] = hosted(ModelState::Ready);
+  mixed.models[2] = hosted(ModelState::Failed, "no weights");
+  mixed.models[3] = hosted(ModelState::Loading, "cpu:0 is full");
+  mixed.models[3].waits_for_memory = true;
+  mixed.models[4] = hosted(ModelState::Failed, "it is being unloaded");
+  const Worker failed{.name = "cpu:0", .state = GroupState::GivenUp, .reason = "no such file"};
+  const Worker elsewhere{.name = "cpu:1", .state = GroupState::GivenUp, .reason = "no memory"};
+  const std::vector<ServedDecoderStatus> decoders{
+      {.name = "chat", .devices = {failed}},
+      {.name = "old", .is_leaving = true, .devices = {failed}},
+      {.name = "next", .devices = {elsewhere}}};
+  const auto shown = with_decoders({mixed}, models, decoders).front();
+  EXPECT_EQ(shown.state, GroupState::Ready);
+  EXPECT_EQ(shown.reason,
+            "other cannot be loaded: no weights; large waits for memory: cpu:0 is full; "
+            "chat cannot be loaded: no such file");
+  mixed.models[2] = hosted(ModelState::Loading);
+  mixed.models[3] = hosted(ModelState::Absent);
+  EXPECT_EQ(missing_models(mixed, models, {}), "") << "they are on their way";
+}
+
+TEST(DeviceStates, ADeviceOfDecodersAloneNamesTheOneThatItLacks) {
+  const Worker ready{.name = "cpu:0", .state = GroupState::Ready};
+  const Worker failed{.name = "cpu:0", .state = GroupState::GivenUp, .reason = "no such file"};
+  const std::vector<ServedDecoderStatus> decoders{{.name = "good", .devices = {ready}},
+                                                  {.name = "chat", .devices = {failed}}};
+  const auto shown = with_decoders({device(GroupState::Idle)}, {}, decoders).front();
+  EXPECT_EQ(shown.state, GroupState::Ready);
+  EXPECT_EQ(shown.reason, "chat cannot be loaded: no such file");
 }
 
 GroupStatus loading_device(GroupState state, ModelState model) {

@@ -13,6 +13,7 @@
 //   exit_at_start says a last word and exits with 3 before it greets
 //   exit_on=1     the same on the CPU device of that index
 //   fail_load     cannot load the model
+//   fail_model=2  cannot load the model of that number
 //   full_at=1     has no memory to load a model on the CPU device of that index
 //   hang_load=2   stops at loading the model of that number
 //   hold_on=1     loads on the CPU device of that index once somebody writes into the FIFO `go`
@@ -194,7 +195,9 @@ Status on_load(const Orders& orders, const Load& load, Models& models) {
     const Error error{ErrorKind::ResourceExhausted, "told to be full"};
     return send(MessageType::LoadFailed, 0, encode(LoadFailed{load.model_id, error}));
   }
-  if (orders.count("fail_load") > 0) {
+  const auto failing = orders.find("fail_model");
+  const bool is_to_fail = failing != orders.end() && failing->second == load.model_id;
+  if (is_to_fail || orders.count("fail_load") > 0) {
     return send(MessageType::LoadFailed, 0,
                 encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
   }

@@ -32,6 +32,7 @@ def label_values():
     states = "src/coordinator/fleet_view.cpp"
     values["muster_device_state", "state"] = names_returned_by("group_state_name", states)
     values["muster_model_state", "state"] = names_returned_by("model_state_name", states)
+    values["muster_device_model_state", "state"] = values["muster_model_state", "state"]
     values["muster_generation_worker_state", "state"] = values["muster_device_state", "state"]
     routes = re.findall(r'\bRoute\{\s*"([A-Z]+)",\s*"([^"]+)"', source("src/server/routes.cpp"))
     for metric in ("muster_http_requests_total", "muster_http_request_duration_seconds"):
