@@ -32,6 +32,7 @@
 #include "planner/forms/plan_json.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/recommend.h"
+#include "spec/gpu_decoder_limits.h"
 #include "terminal/terminal_info.h"
 
 namespace muster {
@@ -75,9 +76,29 @@ Result<PlanFormat> format_of(const Arguments& arguments) {
   return parse_plan_format(arguments.value("--format").value_or("yaml"));
 }
 
-bool has_accelerator(const Machine& machine) {
-  return std::any_of(machine.devices.begin(), machine.devices.end(),
-                     [](const auto& device) { return device.kind != DeviceKind::Cpu; });
+bool has_decoder_devices(const Machine& machine) {
+  return std::all_of(machine.devices.begin(), machine.devices.end(), [](const auto& device) {
+    return device.kind == DeviceKind::Cpu || runs_as_gpu(device.kind);
+  });
+}
+
+bool is_on_gpus(const Machine& machine, const Plan& plan) {
+  const auto& devices = plan.copies.front().stages.front().devices;
+  return machine.devices[devices.front()].kind != DeviceKind::Cpu;
+}
+
+// What stands in the way of a GPU that is to compute this decoder; empty: nothing.
+std::string gpu_hindrance(const ModelDescription& model, const Plan& plan) {
+  if (auto lacking = model.decoder ? not_computed_on_gpu(*model.decoder) : std::nullopt) {
+    return *std::move(lacking);
+  }
+  const bool has_blocks = std::any_of(model.tensors.begin(), model.tensors.end(),
+                                      [](const auto& tensor) { return tensor.is_blocked; });
+  // As stored, blocks count with their own bits.
+  if (has_blocks && !plan.workload.dtype) {
+    return "a file's own bits are multiplied on CPUs only: plan with --dtype bf16";
+  }
+  return {};
 }
 
 bool is_replicated(const Plan& plan) {
@@ -92,8 +113,8 @@ PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, con
   if (plan.verdict.fit == Fit::No) return {false, "it does not fit"};
   if (plan.workload.task == PlanTask::Train) return {false, "this build does not train"};
   const bool generates = plan.workload.task == PlanTask::Generate;
-  if (generates && has_accelerator(chosen.machine)) {
-    return {false, "this build generates on CPUs only"};
+  if (generates && !has_decoder_devices(chosen.machine)) {
+    return {false, "this build generates on CPUs and NVIDIA GPUs only"};
   }
   if (!is_replicated(plan)) {
     return {false, fmt::format("this build {} with a whole copy on each device only",
@@ -104,6 +125,8 @@ PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, con
   if (generates) {
     if (!names_decoder(found.source)) return {false, "this build has no decoder of its family"};
     if (found.model.weight_source == WeightSource::Config) return {false, "it has no weights"};
+    auto hindrance = is_on_gpus(chosen.machine, plan) ? gpu_hindrance(found.model, plan) : "";
+    if (!hindrance.empty()) return {false, std::move(hindrance)};
     return {true, "`muster serve` puts a whole copy on each device, and needs no plan for it"};
   }
   const auto model = read_model_folder(found.source);

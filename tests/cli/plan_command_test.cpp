@@ -68,7 +68,13 @@ TEST_F(PlanCommand, SaysWhetherADecoderRunsHere) {
   };
   const std::string models = MUSTER_SOURCE_DIR "/tests/plans/models/";
   EXPECT_NE(because({models + "qwen2-0.5b", "--machine", "sim:2xA10G-24G"})
-                .find("this build generates on CPUs only"),
+                .find("sim:2xA10G-24G is not this machine"),
+            std::string::npos);
+  EXPECT_NE(because({models + "llama-3-70b", "--machine", "sim:8xMI300X-192G"})
+                .find("this build generates on CPUs and NVIDIA GPUs only"),
+            std::string::npos);
+  EXPECT_NE(because({models + "llama-3-70b", "--machine", "sim:8xH100-80G"})
+                .find("this build generates with a whole copy on each device only"),
             std::string::npos);
   EXPECT_NE(because({models + "qwen2-0.5b", "--machine", "2xcpu", "--context", "64"})
                 .find("it has no weights"),

@@ -49,9 +49,14 @@ class GenerateServerTest : public testing::Test {
   }
 
   std::string generated() const {
-    const auto command = std::string(MUSTER_BINARY_DIR) + "/bin/muster generate " + model_ +
-                         " -p '" + kPrompt + "' --max-tokens " + std::to_string(kReplyTokens) +
-                         " --devices 1x" + devices_ + " --precision " + precision_ + " --quiet";
+    return told("generate " + model_ + " -p '" + kPrompt + "' --max-tokens " +
+                std::to_string(kReplyTokens) + " --devices 1x" + devices_ + " --precision " +
+                precision_ + " --quiet");
+  }
+
+  /// What muster writes on standard output, without the end of its last line.
+  static std::string told(const std::string& words) {
+    const auto command = std::string(MUSTER_BINARY_DIR) + "/bin/muster " + words;
     std::string text;
     FILE* const pipe = ::popen(command.c_str(), "r");
     std::array<char, 4096> piece{};
@@ -259,6 +264,12 @@ TEST_F(GenerateOnStandinTest, WithoutAPrecisionItIsBf16) {
   precision_ = "own";
   start_server();
   EXPECT_EQ(chat(), expected);
+}
+
+TEST_F(GenerateOnStandinTest, APlanSaysThatItRunsThere) {
+  const auto plan =
+      Json::parse(told("plan " + model_ + " --machine 2xstandin --context 64 --json"));
+  EXPECT_EQ(plan.at("runs_here").at("verdict"), true) << plan.at("runs_here");
 }
 
 // The second time the prompt's whole blocks of 16 tokens are there, but for its last token.

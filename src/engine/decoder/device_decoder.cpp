@@ -28,6 +28,7 @@
 #include "engine/guard.h"
 #include "engine/ops/decoder_kernels.h"
 #include "engine/ops/row_counts.h"
+#include "spec/gpu_decoder_limits.h"
 #include "spec/gpu_decoder_memory.h"
 #include "spec/rope.h"
 #include "spec/row_blocks.h"
@@ -36,7 +37,6 @@ namespace muster::engine {
 namespace {
 
 Status check_computed(const DecoderOptions& options) {
-  const auto& spec = options.spec;
   if (options.precision == DecoderPrecision::Own) {
     return Error{ErrorKind::Unsupported,
                  "a file's own bits are multiplied on CPUs only: on a GPU use bf16 or fp32"};
@@ -45,14 +45,8 @@ Status check_computed(const DecoderOptions& options) {
     return Error{ErrorKind::Unsupported,
                  "blocks of int8 are multiplied on CPUs only: on a GPU use bf16 or fp32"};
   }
-  if (spec.attention_cap != 0 || spec.logit_cap != 0) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("the capped attention of {} is computed on CPUs only",
-                             decoder_family_name(spec.family))};
-  }
-  if (spec.expert_count > 0) {
-    return Error{ErrorKind::Unsupported, fmt::format("the experts of {} are computed on CPUs only",
-                                                     decoder_family_name(spec.family))};
+  if (auto lacking = not_computed_on_gpu(options.spec)) {
+    return Error{ErrorKind::Unsupported, *std::move(lacking)};
   }
   const auto rows_most = std::max(options.step_tokens_max, options.logits_max);
   if (rows_most > kGpuRowCounts[0]) {
