@@ -29,6 +29,13 @@ void SentFrames::restart_clocks(TimePoint now) {
   }
 }
 
+void SentFrames::excuse(TimePoint since, TimePoint now) {
+  for (auto& frame : frames_) {
+    auto& running = frame.running_since;
+    if (running) *running += now - std::max(*running, since);
+  }
+}
+
 const SentFrame* SentFrames::find(std::uint64_t id) const {
   const auto found = std::find_if(frames_.begin(), frames_.end(),
                                   [id](const SentFrame& frame) { return frame.id == id; });

@@ -51,6 +51,9 @@ class SentFrames {
   /// Running frames are judged as if they had begun now: they were held up by something else.
   void restart_clocks(TimePoint now);
 
+  /// Of the time that frames have been running, what lies between `since` and `now` does not count.
+  void excuse(TimePoint since, TimePoint now);
+
   const std::deque<SentFrame>& all() const { return frames_; }
   bool empty() const { return frames_.empty(); }
   std::size_t size() const { return frames_.size(); }

@@ -54,6 +54,18 @@ TEST(SentFrames, ClocksThatAreRestartedForgetWhatHeldTheFramesUp) {
   EXPECT_FALSE(sent.find(2)->running_since) << "it still waits";
 }
 
+TEST(SentFrames, WhatIsExcusedDoesNotCountAndWhatWasBeforeDoes) {
+  SentFrames sent;
+  sent.set_lane_count(2);
+  sent.push(frame(1), kStart);
+  sent.push(frame(2), kStart + milliseconds(60));
+  sent.push(frame(3), kStart + milliseconds(60));
+  sent.excuse(kStart + milliseconds(40), kStart + milliseconds(100));
+  EXPECT_EQ(sent.running_for(kStart + milliseconds(110)), milliseconds(50)) << "40 and 10";
+  EXPECT_EQ(sent.find(2)->running_since, kStart + milliseconds(100)) << "it began meanwhile";
+  EXPECT_FALSE(sent.find(3)->running_since) << "it still waits";
+}
+
 TEST(SentFrames, KnowsWhichModelsAndCanariesAreUnderWay) {
   SentFrames sent;
   EXPECT_EQ(sent.running_for(kStart), Duration{0});

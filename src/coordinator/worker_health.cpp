@@ -229,7 +229,8 @@ TimePoint WorkerSupervisor::next_deadline(TimePoint now) const {
 }
 
 TimePoint WorkerSupervisor::group_deadline(std::size_t index, TimePoint now) const {
-  const auto& [life, sent, health, pids, greeted, started_at] = groups_[index];
+  const auto& [life, sent, health, pids, greeted, started_at, load_count, loading_since] =
+      groups_[index];
   auto deadline = TimePoint::max();
   const auto by = [&deadline](TimePoint at) { deadline = std::min(deadline, at); };
   if (life.restart_at) by(*life.restart_at);

@@ -52,6 +52,7 @@ Status WorkerSupervisor::start_group(std::size_t index) {
   life.end_reason = EndReason::None;
   life.end_by.reset();
   life.last_sign = group.started_at = parts_.clock.now();
+  group.load_count = 0;
   group.health.speed.forget_slowness();
   parts_.signal.change();
   return Done{};
@@ -59,8 +60,11 @@ Status WorkerSupervisor::start_group(std::size_t index) {
 
 void WorkerSupervisor::tell(std::size_t group, MessageType type, std::vector<std::byte> payload) {
   if (type == MessageType::Load) {
-    groups_[group].life.last_sign = parts_.clock.now();
-    groups_[group].life.is_forgiven = false;
+    const auto now = parts_.clock.now();
+    auto& its = groups_[group];
+    its.life.last_sign = now;
+    its.life.is_forgiven = false;
+    if (its.load_count++ == 0) its.loading_since = now;
   }
   parts_.processes.send(group, type, 0, std::move(payload));
 }
@@ -169,10 +173,15 @@ std::optional<SentFrame> WorkerSupervisor::take_sent(std::size_t group, std::uin
 }
 
 void WorkerSupervisor::on_load_answered(std::size_t group, std::uint32_t lane_count) {
-  groups_[group].sent.restart_clocks(parts_.clock.now());
-  if (lane_count > 0) return groups_[group].sent.set_lane_count(lane_count);
+  auto& its = groups_[group];
+  const auto now = parts_.clock.now();
+  if (its.load_count > 0) {
+    --its.load_count;
+    its.sent.excuse(std::exchange(its.loading_since, now), now);
+  }
+  if (lane_count > 0) return its.sent.set_lane_count(lane_count);
   // How its last life ended is no longer why it does not serve.
-  auto& life = groups_[group].life;
+  auto& life = its.life;
   if (!life.is_quarantined && life.goal == GroupGoal::Serve) life.reason.clear();
 }
 
@@ -249,7 +258,8 @@ bool WorkerSupervisor::are_all_given_up() const {
 
 void WorkerSupervisor::describe(std::size_t group, GroupStatus& status) const {
   constexpr Duration kBackoffOfFailing = std::chrono::seconds(1);
-  const auto& [life, sent, health, pids, greeted, started_at] = groups_[group];
+  const auto& [life, sent, health, pids, greeted, started_at, load_count, loading_since] =
+      groups_[group];
   status.name = life.name;
   for (std::size_t i = 0; i < life.devices.size(); ++i) {
     status.members.push_back({.device = life.devices[i],

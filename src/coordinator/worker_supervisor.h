@@ -125,8 +125,9 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
   /// The group computes what the frame asked for no more. nullopt: it has none of this id.
   std::optional<SentFrame> take_sent(std::size_t group, std::uint64_t id);
 
-  /// It has loaded a model and has so many lanes, or could not load one (lane_count 0). What ran
-  /// beside the load is judged from now on.
+  /// It has loaded a model and has so many lanes, or could not load one (lane_count 0). For what
+  /// ran beside the load the time of the load does not count, and what was before does: a load that
+  /// is tried again and again hides no batch that hangs.
   void on_load_answered(std::size_t group, std::uint32_t lane_count);
 
   /// A model of the group has become ready.
@@ -173,6 +174,8 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
     std::vector<pid_t> pids;           // by member; empty: it has no processes
     std::vector<bool> have_greeted{};  // by member
     TimePoint started_at{};
+    std::uint32_t load_count = 0;  // loads that it was asked for and has not answered
+    TimePoint loading_since{};     // the first of them, or the answer to the one before
   };
 
   // worker_supervisor.cpp
