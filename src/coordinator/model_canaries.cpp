@@ -188,16 +188,26 @@ TimePoint ModelRegistry::next_deadline() const {
     deadline = std::min(deadline, model.book.deadline().value_or(deadline));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const auto& sent = parts_.groups.sent(i);
     // Of one that is not up, nothing is asked (`settle`).
-    for (const auto& [id, here] : parts_.table.on(i)) {
-      const auto again_at = here.memory_at();
-      if (!again_at || sent.has_canary(id) || !parts_.groups.life(i).is_up()) continue;
-      deadline = std::min(deadline, *again_at);
-    }
-    if (!parts_.groups.life(i).is_alive() || !sent.has_room()) continue;
-    for (const auto& [id, here] : parts_.table.on(i)) {
-      if (here.canary_at && !sent.has_canary(id)) deadline = std::min(deadline, *here.canary_at);
+    if (parts_.groups.life(i).is_up()) deadline = std::min(deadline, group_deadline(i));
+  }
+  return deadline;
+}
+
+// What `settle` would not do at that time is no deadline: the owner would wake for it again and
+// again.
+TimePoint ModelRegistry::group_deadline(std::size_t group) const {
+  const auto& sent = parts_.groups.sent(group);
+  const auto& slow = parts_.groups.health(group).slow;
+  auto deadline = TimePoint::max();
+  for (const auto& [id, here] : parts_.table.on(group)) {
+    if (sent.has_canary(id)) continue;
+    deadline = std::min(deadline, here.memory_at().value_or(deadline));
+    if (!here.takes_work() || !parts_.table.has_canary(id)) continue;
+    if (slow) {
+      deadline = std::min(deadline, slow->canary_at());
+    } else if (here.canary_at && sent.has_room()) {
+      deadline = std::min(deadline, *here.canary_at);
     }
   }
   return deadline;

@@ -162,6 +162,7 @@ class ModelRegistry final : public FleetModels {
   std::string model_failure(std::size_t group) const;
 
   // model_canaries.cpp
+  TimePoint group_deadline(std::size_t group) const;
   void ask_due_canaries(std::size_t group, TimePoint now);
   void apply(ModelId id, const std::vector<CanaryVerdict>& verdicts);
   void on_verdict(ModelId id, const CanaryVerdict& verdict);

@@ -292,6 +292,7 @@ TEST_F(ModelRegistryTest, ASlowGroupIsAskedByItsOwnClockAndToldWhetherItWasInTim
   slow.emplace(clock_.now());
   groups_.life_of(0).is_quarantined = true;
   const auto count = groups_.frames.size();
+  EXPECT_EQ(registry_.next_deadline(), clock_.now() + seconds(1));
   clock_.pass(milliseconds(999));
   settle();
   EXPECT_EQ(groups_.frames.size(), count);
@@ -302,6 +303,31 @@ TEST_F(ModelRegistryTest, ASlowGroupIsAskedByItsOwnClockAndToldWhetherItWasInTim
   answer_canary(0, kRow, milliseconds(6));
   EXPECT_EQ(right_.back().second, false);
   EXPECT_EQ(slow->canary_at(), clock_.now() + seconds(2));
+}
+
+// A canary that nobody asks for is no reason to wake: the owner would do so without end.
+TEST_F(ModelRegistryTest, NoDeadlineIsOfACanaryThatIsNotAskedFor) {
+  ASSERT_NO_FATAL_FAILURE(make_ready());
+  const auto count = groups_.frames.size();
+  groups_.life_of(0).goal = GroupGoal::Drain;  // with batches to end
+  groups_.health(1).slow.emplace(clock_.now());
+  clock_.pass(seconds(1));
+  settle();
+  ASSERT_EQ(groups_.frames.size(), count + 1) << "the slow one's own";
+  clock_.pass(seconds(10));
+  settle();
+  EXPECT_EQ(groups_.frames.size(), count + 1) << "it has not answered yet";
+  EXPECT_EQ(registry_.next_deadline(), TimePoint::max());
+
+  groups_.health(1).slow.reset();
+  answer_canary(1);
+  EXPECT_EQ(registry_.next_deadline(), clock_.now() + seconds(10));
+  groups_.sent_of(1).push({.id = 1000, .model = kModel}, clock_.now());
+  registry_.unload(kModel);
+  clock_.pass(seconds(10));
+  settle();
+  EXPECT_EQ(groups_.frames.size(), count + 1) << "its last batch is ended";
+  EXPECT_EQ(registry_.next_deadline(), TimePoint::max());
 }
 
 TEST_F(ModelRegistryTest, ACanaryWithoutMemoryIsAskedAgainAndConvictsNobody) {

@@ -240,8 +240,7 @@ TimePoint WorkerSupervisor::group_deadline(std::size_t index, TimePoint now) con
   if (const auto silent = silence(index)) by(silent->until());
   if (life.goal != GroupGoal::Serve) by(life.drain_until);
   if (health.slow) {
-    by(health.slow->restart_at());
-    by(std::max(now, health.slow->canary_at()));
+    by(health.slow->restart_at());  // its canaries: ModelRegistry
   } else if (!sent.empty() && parts_.client.is_eligible(index)) {
     const auto left = health.speed.slow_in(sent.running_for(now));
     if (left && *left > Duration{0}) by(now + *left);
