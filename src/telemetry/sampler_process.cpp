@@ -70,6 +70,11 @@ Result<pid_t> spawn(const SamplerProgram& program, const ChildPipes& pipes, cons
   return pid;
 }
 
+bool has_ended(const UniqueFd& pidfd, int limit_ms) {
+  pollfd ending{pidfd.get(), POLLIN, 0};
+  return ::poll(&ending, 1, limit_ms) == 1;
+}
+
 }  // namespace
 
 Result<SamplerProgram> SamplerProgram::open(std::filesystem::path path) {
@@ -112,17 +117,21 @@ std::string SamplerProcess::last_words() const {
 }
 
 SamplerDeath SamplerProcess::reap() {
+  is_reaped_ = true;  // or left to the system
   // A process that hangs in the kernel closes its socket long before it can be waited for; one that
   // closes its socket and lives on is of no use any more.
   constexpr int kEndMs = 100;
-  pollfd ending{pidfd_.get(), POLLIN, 0};
-  if (::poll(&ending, 1, kEndMs) != 1) {
+  // A killed one is gone in milliseconds, unless a call holds it in the kernel: maybe for ever.
+  constexpr int kKillMs = 1000;
+  bool is_over = has_ended(pidfd_, kEndMs);
+  if (!is_over) {
     kill_process(pidfd_);
+    is_over = has_ended(pidfd_, kKillMs);
   }
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  if (!is_over || ::waitpid(pid_, &status, WNOHANG) != pid_) {
+    return {"no end after a kill: a call into a driver holds it", true};
   }
-  is_reaped_ = true;
   if (WIFEXITED(status)) {
     return {fmt::format("exit code {}", WEXITSTATUS(status)), WEXITSTATUS(status) != 0};
   }

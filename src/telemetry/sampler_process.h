@@ -34,7 +34,7 @@ struct SamplerProgram {
 
 /// One sampler: the process, its frames, and what it and its drivers print.
 ///
-/// Owner: the collector's loop. The destructor kills and reaps the process.
+/// Owner: the collector's loop. The destructor kills and reaps the process, as `reap` does.
 /// Threads: not thread-safe.
 class SamplerProcess {
  public:
@@ -58,7 +58,9 @@ class SamplerProcess {
   /// The last whole line there, without what precedes it; empty: it said nothing.
   std::string last_words() const;
 
-  /// Waits for the end of the process, which is near, and says how it was. Call once.
+  /// Waits for the end of the process, which is near, and says how it was. One that does not end is
+  /// killed, and one that a driver's call holds even then is left to the system: whoever waits goes
+  /// on after 1.1 s at most. Call once.
   SamplerDeath reap();
 
  private:

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <optional>
 #include <vector>
 
@@ -47,6 +50,31 @@ TEST(Sampler, EdgesAreSoughtThoughTheyAreAskedForBeforeAnythingIsSampled) {
     ASSERT_TRUE(is_open && *is_open);
   }
   EXPECT_EQ(edges->size(), 2U) << "one of each device";
+}
+
+// A process whose tracer has asked for it stops on its way out, and then no signal reaches it: so
+// does one that a driver holds. Source: ptrace(2), PTRACE_O_TRACEEXIT.
+TEST(Sampler, OneThatNoSignalEndsHoldsNobodyUp) {
+  const auto program = SamplerProgram::open({});
+  const auto page = CallPage::create();
+  const auto ring = SampleRing::create();
+  ASSERT_TRUE(program && page && ring);
+  const auto sampler = SamplerProcess::start(*program, *page, *ring);
+  ASSERT_TRUE(sampler) << sampler.error().message;
+  const auto pid = (*sampler)->pid();
+  if (::ptrace(PTRACE_SEIZE, pid, nullptr, PTRACE_O_TRACEEXIT) != 0) {
+    GTEST_SKIP() << "no tracing here";
+  }
+  const auto death = (*sampler)->reap();
+  EXPECT_EQ(death.reason, "no end after a kill: a call into a driver holds it");
+  EXPECT_TRUE(death.is_own_fault) << "the device of that call is to be left out";
+  EXPECT_EQ(::kill(pid, 0), 0) << "it is still there";
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFSTOPPED(status)) << "on its way out";
+  EXPECT_EQ(::ptrace(PTRACE_DETACH, pid, nullptr, nullptr), 0);
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 }  // namespace
