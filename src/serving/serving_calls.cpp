@@ -261,8 +261,9 @@ CallId ServingLoop::let_in(std::unique_ptr<Call> begun, ServingModel& model) {
   }
   // What needs no device waits in no queue; the caller's own limits hold all the same.
   const bool needs_device = !call.misses.empty() && !call.on_tokenized;
-  const auto idle = idle_models_.find(model.id);
-  if (needs_device && idle != idle_models_.end()) return tell(call, idle->second), 0;
+  const auto idle = needs_device ? idle_models_.find(model.id) : idle_models_.end();
+  const bool is_idle = idle != idle_models_.end();
+  if (is_idle && !idle->second.waits_for_memory) return tell(call, idle->second.error), 0;
   const auto queue = needs_device ? queue_state(call, model) : QueueState{};
   if (const auto refused = admission_.ask(call.admission, queue, clock_.now())) {
     ++(refused->is_own_limit ? counts_.limited_count : counts_.refused_count);
@@ -278,6 +279,7 @@ CallId ServingLoop::let_in(std::unique_ptr<Call> begun, ServingModel& model) {
   calls_.add(std::move(begun));
   calls_.set_deadline(call, call.begun_at + call.limit);
   deadline_timer_->set(*calls_.next_deadline());
+  if (is_idle) hold(call);
   queue_texts(call);
   return calls_.find(id) != nullptr ? id : 0;
 }

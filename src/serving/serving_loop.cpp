@@ -32,7 +32,11 @@ ServingLoop::ServingLoop(const ServeOptions& options, EventLoop& loop, Events ev
       roster_(options.models_most),
       fleet_timer_(loop.timer([this] { pump(); })),
       deadline_timer_(loop.timer([this] { expire(); })),
-      drain_timer_(loop.timer([this] { finish_drain(); })) {}
+      drain_timer_(loop.timer([this] { finish_drain(); })),
+      hold_timer_(loop.timer([this] {
+        next_refusal_.reset();
+        refuse_idle_calls();
+      })) {}
 
 // The flag comes first, so that a job which was queued is dropped instead of begun; closing the
 // queues then ends the threads' waits.

@@ -82,6 +82,11 @@ class ServingLoop final : public InferenceService {
     ModelRoster::Ticket ticket = {};          // until it is placed
     std::unique_ptr<ServingModel> read = {};  // waits for its workers to have greeted
   };
+  /// Of a model none of whose devices works.
+  struct IdleModel {
+    CallError error;                // what its calls are told
+    bool waits_for_memory = false;  // one of them only waits for memory: calls are held for it
+  };
   using Measure = std::function<Result<ProbeVerdict>(const Probe&)>;
 
   // Calls: serving_calls.cpp
@@ -156,6 +161,9 @@ class ServingLoop final : public InferenceService {
   void on_fleet_change();
   void note_classes(const std::vector<GroupStatus>& devices);
   void note_idle_models(const std::vector<GroupStatus>& devices);
+  void refuse_idle_calls();
+  TimePoint held_until(const Call& call) const;
+  void hold(const Call& call);
   void keep_canaries(const ServingModel& model);
   ServedModelStatus status_of(const ServingModel& model,
                               const std::vector<GroupStatus>& devices) const;
@@ -172,6 +180,7 @@ class ServingLoop final : public InferenceService {
   std::unique_ptr<EventLoop::Timer> fleet_timer_;
   std::unique_ptr<EventLoop::Timer> deadline_timer_;
   std::unique_ptr<EventLoop::Timer> drain_timer_;
+  std::unique_ptr<EventLoop::Timer> hold_timer_;
   // Else a worker that polls would take this thread's core.
   const bool has_spare_core_ = std::thread::hardware_concurrency() > 1;
   bool was_computed_ = false;  // the last call, at least in part
@@ -182,8 +191,10 @@ class ServingLoop final : public InferenceService {
   ModelId next_model_ = 1;
   std::map<ModelId, Loading> loading_;  // asked for while running
   std::set<ModelId> kept_canaries_;
-  std::set<std::size_t> cached_devices_;      // rows of theirs were cached since it was emptied
-  std::map<ModelId, CallError> idle_models_;  // none of their devices works; why
+  std::set<std::size_t> cached_devices_;  // rows of theirs were cached since it was emptied
+  std::map<ModelId, IdleModel> idle_models_;
+  bool is_any_ending_ = false;             // a device drains: what it gives back may be done yet
+  std::optional<TimePoint> next_refusal_;  // of a call that is held
   CallTable calls_;
   FlightTable flights_;
   /// Let in, and not all of their texts sent yet: interactive ones, bulk ones, and those that ask

@@ -46,6 +46,15 @@ bool is_idle(ModelId model, const std::vector<GroupStatus>& devices) {
          });
 }
 
+// One of them works as soon as there is memory.
+bool waits_for_memory(ModelId model, const std::vector<GroupStatus>& devices) {
+  return std::any_of(devices.begin(), devices.end(), [model](const auto& device) {
+    const auto here = device.models.find(model);
+    return here != device.models.end() && here->second.waits_for_memory && !device.is_to_rest &&
+           !device.is_failing;
+  });
+}
+
 }  // namespace
 
 // Of the devices of these names; of all where none is named.
@@ -114,19 +123,45 @@ void ServingLoop::note_classes(const std::vector<GroupStatus>& devices) {
 // the time to end what a device has, and then its texts back: what is left then is refused.
 void ServingLoop::note_idle_models(const std::vector<GroupStatus>& devices) {
   idle_models_.clear();
-  const bool is_any_ending = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
+  is_any_ending_ = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
     return device.state == GroupState::Draining;
   });
   for (const auto& model : models_.all()) {
-    if (is_idle(model->id, devices)) idle_models_.emplace(model->id, no_device(*model, devices));
+    if (!is_idle(model->id, devices)) continue;
+    idle_models_.emplace(model->id,
+                         IdleModel{.error = no_device(*model, devices),
+                                   .waits_for_memory = waits_for_memory(model->id, devices)});
   }
-  if (idle_models_.empty() || is_any_ending) return;
+  refuse_idle_calls();
+}
+
+void ServingLoop::refuse_idle_calls() {
+  if (idle_models_.empty() || is_any_ending_) return;
+  const auto now = clock_.now();
   for (const auto id : calls_.ids()) {
     const auto* call = calls_.find(id);
     if (call == nullptr || call->on_tokenized) continue;
     const auto idle = idle_models_.find(call->model);
-    if (idle != idle_models_.end()) fail(id, idle->second);
+    if (idle == idle_models_.end()) continue;
+    if (idle->second.waits_for_memory && now < held_until(*call)) {
+      hold(*call);
+    } else {
+      fail(id, idle->second.error);
+    }
   }
+}
+
+// Memory that others hold may be there in a moment: a call waits for it as long as it would for the
+// texts of others.
+TimePoint ServingLoop::held_until(const Call& call) const {
+  return call.begun_at + options_.admission.queue_budget;
+}
+
+void ServingLoop::hold(const Call& call) {
+  const auto until = held_until(call);
+  if (next_refusal_ && *next_refusal_ <= until) return;
+  next_refusal_ = until;
+  hold_timer_->set(until);
 }
 
 void ServingLoop::keep_canaries(const ServingModel& model) {

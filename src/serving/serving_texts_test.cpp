@@ -222,6 +222,7 @@ TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenTheLastDeviceIsDrained) {
 // No text finds memory, the canary neither: the worker stays, and nobody waits for it.
 TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhileTheOnlyDeviceHasNoMemory) {
   options_.devices.resize(1);
+  options_.admission.queue_budget = std::chrono::milliseconds(1);
   ::setenv("ZERO_WORKER", "echo dim=32 oom_above=1", 1);
   start();
   const auto answer = embed_texts({"q"});
@@ -237,8 +238,28 @@ TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhileTheOnlyDeviceHasNoMemory) {
   EXPECT_EQ(device.quarantine_count, 0U);
 }
 
+// Memory comes while the call waits: within the budget of the queue it is no failure.
+TEST_F(ServingTextsTest, ACallIsHeldWhileTheOnlyDeviceWaitsForMemory) {
+  options_.devices.resize(1);
+  options_.admission.queue_budget = std::chrono::seconds(60);
+  const auto memory = (folder_ / "memory").string();
+  ::setenv("ZERO_WORKER", "echo dim=32", 1);
+  ::setenv("ZERO_WORKER_MEMORY", memory.c_str(), 1);
+  start();
+  run_until([&] { return service_->models().front().state == ModelState::Failed; });
+  EXPECT_TRUE(service_->fleet().groups.front().models.begin()->second.waits_for_memory);
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {"q"}}, on_done);
+    std::ofstream(memory) << "there is some";
+  });
+  ::unsetenv("ZERO_WORKER_MEMORY");
+  ASSERT_TRUE(std::holds_alternative<EmbedAnswer>(answer)) << error(answer).message;
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("q").first);
+}
+
 // It would wait until its deadline: the one may come at any time, and the other never will.
 TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhereOneHasNoMemoryAndTheOtherCannotLoad) {
+  options_.admission.queue_budget = std::chrono::milliseconds(1);
   ::setenv("ZERO_WORKER", "echo dim=32 full_at=0 fail_load", 1);
   start();
   const auto answer = embed_texts({"q"});

@@ -24,6 +24,7 @@
 //   fail_product  answers Failed to it
 //   hang_product  stops at it
 //   other_build   claims to be of another build
+// ZERO_WORKER_MEMORY names a file without which it has no memory to load a model.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -191,7 +192,8 @@ Status on_load(const Orders& orders, const Load& load, Models& models) {
   if (models.is_held) {
     const UniqueFd go(::open("go", O_RDONLY | O_CLOEXEC));
   }
-  if (models.is_full) {
+  const char* memory = std::getenv("ZERO_WORKER_MEMORY");
+  if (models.is_full || (memory != nullptr && ::access(memory, F_OK) != 0)) {
     const Error error{ErrorKind::ResourceExhausted, "told to be full"};
     return send(MessageType::LoadFailed, 0, encode(LoadFailed{load.model_id, error}));
   }
