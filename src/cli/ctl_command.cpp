@@ -101,7 +101,8 @@ Result<std::string> show_status(ServerClient& client, const CommandContext& cont
   return text;
 }
 
-// The device once it is in the state that was asked for; one that no model is on is never ready.
+// The device once it is in the state that was asked for; one that no model is on is never ready,
+// and for one that waits for memory nobody should wait: others hold it, maybe for hours.
 Result<Json> wait_for(ServerClient& client, const std::string& name, const std::string& state) {
   const auto begin = std::chrono::steady_clock::now();
   std::string last;
@@ -114,6 +115,11 @@ Result<Json> wait_for(ServerClient& client, const std::string& name, const std::
       if (last == "given up") {
         return Error{ErrorKind::Unavailable,
                      fmt::format("{} is given up: {}", name, field_text(device, "reason"))};
+      }
+      const auto wait = last == "restarting" ? memory_wait_text(device) : std::string();
+      if (!wait.empty() && state == "ready") {
+        return Error{ErrorKind::Unavailable,
+                     fmt::format("{}: {}; it is tried again by itself", name, wait)};
       }
     }
     std::this_thread::sleep_for(kAskPeriod);

@@ -22,6 +22,11 @@ std::int64_t count_of(const Json& json, const char* key) {
   return found != json.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
+bool is_true(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && *found == Json(true);
+}
+
 struct DecodersHere {
   std::vector<std::string> words;  // "chat", "chat (unloading)", "other (starting)"
   std::vector<std::string> faults;
@@ -36,8 +41,7 @@ DecodersHere decoders_here(const Json& device) {
   for (const auto& decoder : *list) {
     const auto name = field_text(decoder, "name");
     const auto state = field_text(decoder, "state");
-    const auto unloads = decoder.find("is_unloading");
-    const bool is_unloading = unloads != decoder.end() && *unloads == Json(true);
+    const bool is_unloading = is_true(decoder, "is_unloading");
     const auto word = is_unloading ? std::string("unloading") : state;
     here.words.push_back(word == "ready" ? name : fmt::format("{} ({})", name, word));
     if (state == "given up" && !is_unloading) {
@@ -50,17 +54,14 @@ DecodersHere decoders_here(const Json& device) {
   return here;
 }
 
-// The models without workers of their own that a device cannot load, or has no memory for.
+// The models without workers of their own that a device cannot load.
 std::vector<std::string> model_faults(const Json& device) {
   std::vector<std::string> faults;
   const auto list = device.find("models");
   if (list == device.end() || !list->is_array()) return faults;
   for (const auto& model : *list) {
-    if (field_text(model, "state") != "failed") continue;
-    const auto waits = model.find("waits_for_memory");
-    const bool is_waiting = waits != model.end() && *waits == Json(true);
-    faults.push_back(fmt::format("{} {}: {}", field_text(model, "name"),
-                                 is_waiting ? "waits for memory" : "cannot be loaded",
+    if (field_text(model, "state") != "failed" || is_true(model, "waits_for_memory")) continue;
+    faults.push_back(fmt::format("{} cannot be loaded: {}", field_text(model, "name"),
                                  field_text(model, "reason")));
   }
   return faults;
@@ -144,7 +145,22 @@ std::string changed_device_text(const Json& device) {
   std::vector<std::string> words{state};
   for (auto& fault : model_faults(device)) words.push_back(std::move(fault));
   for (auto& fault : decoders_here(device).faults) words.push_back(std::move(fault));
+  if (auto wait = memory_wait_text(device); !wait.empty()) words.push_back(std::move(wait));
   return fmt::format("{}: {}\n", name, fmt::join(words, "; "));
+}
+
+std::string memory_wait_text(const Json& device) {
+  std::vector<std::string> waits;
+  for (const auto* key : {"models", "decoders"}) {
+    const auto list = device.find(key);
+    if (list == device.end() || !list->is_array()) continue;
+    for (const auto& model : *list) {
+      if (!is_true(model, "waits_for_memory") || is_true(model, "is_unloading")) continue;
+      waits.push_back(fmt::format("{} waits for memory: {}", field_text(model, "name"),
+                                  field_text(model, "reason")));
+    }
+  }
+  return fmt::format("{}", fmt::join(waits, "; "));
 }
 
 std::string unloaded_text(const std::string& name, const Json& answer) {

@@ -20,6 +20,10 @@ std::string ctl_model_table(const nlohmann::ordered_json& models, const Terminal
 /// decoders on it cannot be loaded.
 std::string changed_device_text(const nlohmann::ordered_json& device);
 
+/// What on a device of GET /v1/devices comes by itself once there is memory for it: "tiny waits for
+/// memory: cuda:0 is out of memory"; empty: nothing.
+std::string memory_wait_text(const nlohmann::ordered_json& device);
+
 /// A line on a model that was unloaded, from the answer of POST /v1/models/unload.
 std::string unloaded_text(const std::string& name, const nlohmann::ordered_json& answer);
 

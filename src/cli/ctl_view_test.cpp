@@ -67,6 +67,22 @@ TEST(CtlDevices, AChangeNamesTheModelsThatCannotBeLoaded) {
             "full\n");
 }
 
+TEST(CtlDevices, WhatWaitsForMemoryIsNamed) {
+  auto one =
+      device("restarting",
+             Json::array({{{"name", "chat"},
+                           {"state", "restarting"},
+                           {"reason", "no room"},
+                           {"waits_for_memory", true}},
+                          {{"name", "old"}, {"is_unloading", true}, {"waits_for_memory", true}}}));
+  EXPECT_EQ(memory_wait_text(one), "chat waits for memory: no room");
+  one["models"] = Json::array(
+      {{{"name", "tiny"}, {"waits_for_memory", false}},
+       {{"name", "other"}, {"state", "loading"}, {"reason", "full"}, {"waits_for_memory", true}}});
+  EXPECT_EQ(memory_wait_text(one), "other waits for memory: full; chat waits for memory: no room");
+  EXPECT_EQ(memory_wait_text(device("ready", chat(0))), "");
+}
+
 TEST(CtlModels, AnUnloadSaysWhatGoesOn) {
   EXPECT_EQ(unloaded_text("tiny", Json{{"state", "absent"}}), "tiny: unloaded\n");
   EXPECT_EQ(unloaded_text("chat", Json{{"in_flight_replies", 1}}),

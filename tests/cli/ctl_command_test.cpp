@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -27,12 +28,12 @@ class CtlCommand : public testing::Test {
     if (pid_ > 0) end();
   }
 
-  // On two devices, until its decoder is ready on both.
-  void serve() {
-    pid_ = muster_.start({"serve", "chat=./model", "--listen", "none", "--unix-socket", "s",
-                          "--log-dir", "logs", "--cache-dir", "cache", "--torch-root", "torch",
-                          "--devices", "2xcpu", "--worker-program",
-                          MUSTER_BINARY_DIR "/bin/counting_worker"});
+  // On two devices, until its model is ready on both.
+  void serve(const std::string& model = "chat=./model",
+             const std::string& worker = MUSTER_BINARY_DIR "/bin/counting_worker") {
+    pid_ = muster_.start({"serve", model, "--listen", "none", "--unix-socket", "s", "--log-dir",
+                          "logs", "--cache-dir", "cache", "--torch-root", "torch", "--devices",
+                          "2xcpu", "--worker-program", worker});
     wait_until([&] { return log().find("to try it: ") != std::string::npos; });
     client_ = *HttpClient::open("unix:" + (muster_.folder() / "s").string());
     wait_until([&] {
@@ -115,6 +116,26 @@ TEST_F(CtlCommand, DrainsAndRestartsTheWorkersOfDecoders) {
   EXPECT_NE(pid_of(1), before);
   EXPECT_EQ(ctl({"resume", "cpu:0"}).out, "cpu:0: ready\n");
   EXPECT_NE(pid_of(0), nullptr);
+  EXPECT_EQ(end().exit_code, 0);
+}
+
+// Others hold the memory, maybe for hours: whoever restarts the device is told so at once.
+TEST_F(CtlCommand, ARestartSaysThatTheDeviceWaitsForMemory) {
+  muster_.write("memory", "there is some");
+  const auto memory = muster_.folder() / "memory";
+  muster_.set("ZERO_WORKER", "echo dim=32");
+  muster_.set("ZERO_WORKER_MEMORY", memory.string());
+  serve("tiny=" + tiny_model(), MUSTER_BINARY_DIR "/bin/zero_worker");
+  std::filesystem::remove(memory);
+  const auto refused = ctl({"restart", "cpu:1"});
+  EXPECT_EQ(refused.exit_code, 6) << refused.out;
+  EXPECT_NE(refused.err.find("cpu:1: tiny waits for memory: told to be full; it is tried again by "
+                             "itself"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(devices()[0]["state"], "ready");
+  muster_.write("memory", "there is some again");
+  wait_until([&] { return devices()[1]["state"] == "ready"; });
   EXPECT_EQ(end().exit_code, 0);
 }
 
