@@ -6,8 +6,9 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
 #include <cstddef>
+#include <exception>
+#include <memory>
 #include <new>
 
 #include "engine/gpu_device.h"
@@ -23,86 +24,95 @@ constexpr std::align_val_t kAlignment{16};
 // API.
 constexpr int kThreadLocal = 1;
 
-struct Functions {
-  CudaGraph::Pool (*make_pool)() = nullptr;  // the pair is c10::MempoolId_t
-  void (*construct)(void*, bool keep_graph) = nullptr;
-  void (*destroy)(void*) = nullptr;
-  void (*capture_begin)(void*, CudaGraph::Pool, int mode) = nullptr;
-  void (*capture_end)(void*) = nullptr;
-  void (*replay)(void*) = nullptr;
-
-  bool are_all_there() const {
-    return make_pool != nullptr && construct != nullptr && destroy != nullptr &&
-           capture_begin != nullptr && capture_end != nullptr && replay != nullptr;
-  }
-};
-
 template <typename Function>
 void find(Function& function, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
 }
 
-Functions find_functions() {
-  Functions functions;
-  find(functions.make_pool, "_ZN2at4cuda17graph_pool_handleEv");
-  find(functions.construct, "_ZN2at4cuda9CUDAGraphC1Eb");
-  find(functions.destroy, "_ZN2at4cuda9CUDAGraphD1Ev");
-  find(functions.capture_begin,
+std::unique_ptr<CudaGraphCalls> find_calls() {
+  auto calls = std::make_unique<CudaGraphCalls>();
+  find(calls->make_pool, "_ZN2at4cuda17graph_pool_handleEv");
+  find(calls->construct, "_ZN2at4cuda9CUDAGraphC1Eb");
+  find(calls->destroy, "_ZN2at4cuda9CUDAGraphD1Ev");
+  find(calls->capture_begin,
        "_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
-  find(functions.capture_end, "_ZN2at4cuda9CUDAGraph11capture_endEv");
-  find(functions.replay, "_ZN2at4cuda9CUDAGraph6replayEv");
-  return functions;
+  find(calls->capture_end, "_ZN2at4cuda9CUDAGraph11capture_endEv");
+  find(calls->pool, "_ZN2at4cuda9CUDAGraph4poolEv");
+  find(calls->replay, "_ZN2at4cuda9CUDAGraph6replayEv");
+  return calls;
 }
 
-// Set for good by a capture that could not be begun or ended: torch 2.11's allocator then believes
-// that it goes on, and keeps a pointer to the graph, which is therefore never freed.
-std::atomic<bool> is_broken = false;
-
-const Functions& functions() {
-  static const Functions found = find_functions();
-  return found;
-}
-
-template <typename Call>
-void run_or_break(Call&& call) {
-  try {
-    call();
-  } catch (...) {
-    is_broken = true;
-    throw;
-  }
+CudaGraphCalls& torch_calls() {
+  static const std::unique_ptr<CudaGraphCalls> found = find_calls();
+  return *found;
 }
 
 }  // namespace
 
+bool CudaGraphCalls::are_all_there() const {
+  return make_pool != nullptr && construct != nullptr && destroy != nullptr &&
+         capture_begin != nullptr && capture_end != nullptr && pool != nullptr && replay != nullptr;
+}
+
 bool CudaGraph::is_available() {
-  return !is_broken && functions().are_all_there() &&
+  const auto& calls = torch_calls();
+  return !calls.is_broken && calls.are_all_there() &&
          has_own_stream(torch_device(DeviceKind::Cuda));
 }
 
-CudaGraph::Pool CudaGraph::make_pool() { return functions().make_pool(); }
+CudaGraph::Pool CudaGraph::make_pool() { return torch_calls().make_pool(); }
 
 CudaGraph::CudaGraph(Pool pool, const std::function<void()>& work)
-    : graph_(::operator new(kSize, kAlignment)) {
-  functions().construct(graph_, /*keep_graph=*/false);
-  run_or_break([&] { functions().capture_begin(graph_, pool, kThreadLocal); });
+    : CudaGraph(torch_calls(), pool, work) {}
+
+// Memory that is given back meanwhile would be freed by a call that no capture may see.
+CudaGraph::CudaGraph(CudaGraphCalls& calls, Pool pool, const std::function<void()>& work)
+    : calls_(calls), graph_(::operator new(kSize, kAlignment)) {
+  const auto kept = keep_cached_memory();
+  calls_.construct(graph_, /*keep_graph=*/false);
+  try {
+    calls_.capture_begin(graph_, pool, kThreadLocal);
+  } catch (...) {
+    calls_.is_broken = true;
+    throw;
+  }
+  std::exception_ptr failure;
   try {
     work();
   } catch (...) {
-    // The stream must leave the capture, whatever becomes of it.
-    run_or_break([&] { functions().capture_end(graph_); });
-    functions().destroy(graph_);
-    ::operator delete(graph_, kAlignment);
-    throw;
+    failure = std::current_exception();
   }
-  run_or_break([&] { functions().capture_end(graph_); });
+  // The stream must leave the capture, whatever becomes of it. What `work` ran into goes first.
+  try {
+    calls_.capture_end(graph_);
+  } catch (...) {
+    if (!failure) failure = std::current_exception();
+  }
+  if (!failure) return;
+  if (has_ended()) {
+    free();
+  } else {
+    calls_.is_broken = true;
+  }
+  std::rethrow_exception(failure);
 }
 
-CudaGraph::~CudaGraph() {
-  functions().destroy(graph_);
+bool CudaGraph::has_ended() const {
+  try {
+    (void)calls_.pool(graph_);
+  } catch (...) {
+    return false;
+  }
+  return true;
+}
+
+void CudaGraph::free() {
+  calls_.destroy(graph_);
   ::operator delete(graph_, kAlignment);
 }
 
-void CudaGraph::replay() { functions().replay(graph_); }
+CudaGraph::~CudaGraph() { free(); }
+
+void CudaGraph::replay() { calls_.replay(graph_); }
 
 }  // namespace muster::engine

@@ -8,6 +8,8 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <mutex>
+
 namespace muster::engine {
 namespace {
 
@@ -15,6 +17,12 @@ c10::impl::VirtualGuardImpl guard_of(at::Device device) { return {device.type()}
 
 c10::DeviceAllocator& allocator_of(at::Device device) {
   return *c10::getDeviceAllocator(device.type());
+}
+
+// Shared by those who capture, for whoever gives memory back.
+std::shared_mutex& cached_memory_mutex() {
+  static std::shared_mutex mutex;
+  return mutex;
 }
 
 constexpr c10::DeviceIndex kVisible = 0;  // the one that is
@@ -52,7 +60,13 @@ at::Tensor to_host(const at::Tensor& tensor) {
 }
 
 void release_cached_memory(at::Device device) {
-  if (!device.is_cpu()) allocator_of(device).emptyCache();
+  if (device.is_cpu()) return;
+  const std::unique_lock lock(cached_memory_mutex());
+  allocator_of(device).emptyCache();
+}
+
+std::shared_lock<std::shared_mutex> keep_cached_memory() {
+  return std::shared_lock(cached_memory_mutex());
 }
 
 DeviceMemoryUse device_memory_use(at::Device device) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <shared_mutex>
 
 #include "spec/device.h"
 
@@ -32,8 +33,13 @@ void wait_for_stream(at::Device device);
 /// there already. From a device through pinned memory.
 at::Tensor to_host(const at::Tensor& tensor);
 
-/// Gives memory that the allocator keeps for later back to the device. Nothing on a CPU.
+/// Gives memory that the allocator keeps for later back to the device, once no lane captures a
+/// graph: it is freed by calls that wait for all that a device does. Nothing on a CPU.
 void release_cached_memory(at::Device device);
+
+/// While it is held nothing is given back. Several may hold one; who does must not give back. It is
+/// taken before the locks of torch's allocator.
+[[nodiscard]] std::shared_lock<std::shared_mutex> keep_cached_memory();
 
 /// Bytes of the device that torch's allocator has given out: those of live tensors, and the most
 /// since the last call of `restart_peak`.

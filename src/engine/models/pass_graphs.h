@@ -30,8 +30,8 @@ class PassGraphs {
   static std::optional<PassShape> shape_for(const TextBatch& batch, std::int64_t row_count);
 
   /// Computes `pass`, which is on the host and has the shape. Without a graph the first time, by
-  /// one from the second on; where capturing fails for another reason than memory, never again by
-  /// one.
+  /// one from the second on; where capturing fails for want of memory, it is tried again when
+  /// the shape comes again, and for another reason never.
   ///
   /// The result is on the device and holds until the lane's next call.
   at::Tensor run(const PackedPass& pass, const PassShape& shape, at::Device device,
