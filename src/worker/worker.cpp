@@ -228,7 +228,8 @@ Status Worker::on_load_decoder(LoadDecoder load) {
     shown_models_.add(ready.model_id, source);
     tell(MessageType::DecoderReady, 0, encode(ready));
   };
-  events.on_load_failed = [tell, id](const Error& error) {
+  events.on_load_failed = [this, tell, id](const Error& error) {
+    end_if_device_is_lost(error);
     tell(MessageType::LoadFailed, 0, encode(LoadFailed{id, error}));
   };
   events.on_step_begun = [tell](std::uint32_t token_count) {

@@ -25,7 +25,7 @@
 
 #include "engine/decoder/kv_pool.h"
 #include "engine/gpu_device.h"
-#include "engine/guard.h"
+#include "engine/kernel_trial.h"
 #include "engine/ops/decoder_kernels.h"
 #include "engine/ops/row_counts.h"
 #include "spec/gpu_decoder_limits.h"
@@ -150,8 +150,6 @@ std::int64_t DeviceDecoder::window_of(std::size_t layer) const {
   return static_cast<std::size_t>(window) < decoder_length_max(spec_) ? window : 0;
 }
 
-// A kernel is not there for every GPU, precision and size of heads, and says so when it is
-// launched. Better now than at the first step.
 void DeviceDecoder::try_attention() {
   const auto numbers = floats_.dtype(at::kInt);
   const auto offsets = at::zeros({2}, numbers);
@@ -159,13 +157,9 @@ void DeviceDecoder::try_attention() {
   const auto query = at::zeros({1, spec_.head_count, spec_.head_size}, floats_);
   const auto keys = at::zeros({1, spec_.kv_head_count, spec_.head_size}, floats_);
   const AttentionSpans spans{offsets, offsets, 1, 1};
-  try {
+  try_kernel(floats_.device(), "attention", [&] {
     attend_cached(query, keys, keys, spans, {.scale = 1, .window = window_of(0)});
-  } catch (const c10::Error& error) {
-    if (is_out_of_memory(error)) throw;
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "torch has no attention for this GPU in this precision: ",
-                                error.what_without_backtrace());
-  }
+  });
 }
 
 // All layers have the same shapes, so the first one speaks for all.

@@ -21,6 +21,7 @@
 
 #include "engine/gpu_device.h"
 #include "engine/guard.h"
+#include "engine/kernel_trial.h"
 #include "engine/models/batch_cut.h"
 #include "engine/ops/packed_linear.h"
 #include "engine/ops/relative_positions.h"
@@ -133,21 +134,13 @@ at::Tensor PackedEncoder::bias_of(const EncoderWeights& weights) const {
                      static_cast<std::int64_t>(longest_pass(encoder_)));
 }
 
-// The kernel is not there for every GPU and precision, and says so when it is launched. Better now
-// than at the first batch.
 void PackedEncoder::try_attention() const {
   constexpr std::int64_t kRows = 8;
   const std::int64_t heads = encoder_.head_count;
   const auto offsets =
       at::arange(0, 2 * kRows, kRows, at::TensorOptions().dtype(at::kInt).device(floats_.device()));
   const auto qkv = at::zeros({kRows, 3, heads, encoder_.head_size()}, floats_);
-  try {
-    attend_texts(qkv, offsets, kRows, bias_);
-  } catch (const c10::Error& error) {
-    if (is_out_of_memory(error)) throw;
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "torch has no attention for this GPU in this precision: ",
-                                error.what_without_backtrace());
-  }
+  try_kernel(floats_.device(), "attention", [&] { attend_texts(qkv, offsets, kRows, bias_); });
 }
 
 // All layers have the same shapes, so the first one speaks for all.

@@ -21,6 +21,7 @@
 #include "engine/gpu_device.h"
 #include "engine/gpu_fixture.h"
 #include "engine/guard.h"
+#include "engine/kernel_trial.h"
 #include "engine/ops/row_counts.h"
 
 namespace muster::engine {
@@ -357,6 +358,30 @@ TEST_F(GpuTest, AfterAnAssertionOfAKernelTheDeviceCannotBeUsed) {
         } catch (const c10::Error&) {
         }
         std::_Exit(was_usable && !is_gpu_usable(gpu_under_test()) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(GpuTest, AKernelThatTorchLacksIsToldFromADeviceThatFails) {
+  const auto kind_of = [](auto trial) {
+    return guarded([&]() -> Status {
+             try_kernel(torch_device(gpu_under_test()), "attention", trial);
+             return Done{};
+           })
+        .error()
+        .kind;
+  };
+  EXPECT_EQ(kind_of([] { TORCH_CHECK(false, "no kernel is there"); }), ErrorKind::Unsupported);
+  EXPECT_EQ(kind_of([] { TORCH_CHECK(false, "CUDA error: out of memory"); }),
+            ErrorKind::ResourceExhausted);
+  // In a process of its own, as above.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto table = at::zeros({4, 4}, on_gpu());
+        const auto wrong = at::full({1}, 99, on_gpu().dtype(at::kLong));
+        const auto kind = kind_of([&] { (void)table.index_select(0, wrong); });
+        std::_Exit(kind == ErrorKind::Internal ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }
