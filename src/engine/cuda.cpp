@@ -52,6 +52,13 @@ Status open_cuda() {
   return outcome;
 }
 
+void clear_cublas_workspaces() {
+  using Clear = void (*)();
+  const auto clear =
+      reinterpret_cast<Clear>(::dlsym(RTLD_DEFAULT, "_ZN2at4cuda21clearCublasWorkspacesEv"));
+  if (clear != nullptr) clear();
+}
+
 std::string cuda_class() {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return "none";

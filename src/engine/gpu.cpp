@@ -25,4 +25,14 @@ bool is_gpu_usable(DeviceKind kind) {
   return waited || waited.error().message.find("captur") != std::string::npos;
 }
 
+void release_workspaces(DeviceKind kind) {
+  (void)guarded([&]() -> Status {
+    const auto device = torch_device(kind);
+    wait_for_stream(device);
+    if (kind == DeviceKind::Cuda) clear_cublas_workspaces();
+    release_cached_memory(device);
+    return Done{};
+  });
+}
+
 }  // namespace muster::engine

@@ -21,4 +21,9 @@ Status open_gpu(DeviceKind kind);
 /// state".
 bool is_gpu_usable(DeviceKind kind);
 
+/// Gives the open device back what libraries and allocator keep of what was computed so far, by
+/// whichever thread: the next to compute begin as the first. Waits for the calling thread's stream;
+/// no other may compute meanwhile. A device that fails has nothing to give.
+void release_workspaces(DeviceKind kind);
+
 }  // namespace muster::engine

@@ -148,6 +148,9 @@ Status Worker::on_probe(const Probe& probe) {
   const bool has_gpu = runs_as_gpu(device_) && engine::open_gpu(device_);
   engine::enter_lane(has_gpu ? device_ : DeviceKind::Cpu);
   const auto verdict = measure_precisions(probe);
+  // A plan counts the workspaces of the lanes and the loader: this thread's stream computes no
+  // more.
+  if (has_gpu && !jobs_) engine::release_workspaces(device_);
   if (!verdict) return send_error(0, verdict.error());
   const auto payload = encode(*verdict);
   return send(MessageType::Verdict, 0, std::array{bytes_of(payload)});
