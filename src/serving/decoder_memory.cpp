@@ -72,11 +72,17 @@ std::optional<DecoderDemand> cpu_demand(const ModelDescription& model, const Cpu
   return demand;
 }
 
-// What a GPU's attention takes beside the rows of a step.
+// What a GPU's attention takes beside the rows of a step. The self-tests of a load are over before
+// the cache is made, and take less than a step and the smallest cache together.
 std::uint64_t gpu_attention_bytes(const DecoderSpec& spec, DecoderPrecision precision,
                                   std::uint32_t length_max) {
+  const DecoderFleetOptions fleet;
   return gpu_gather_bytes(spec, precision == DecoderPrecision::Fp32, length_max) +
-         gpu_rotation_bytes(spec);
+         gpu_rotation_bytes(spec) +
+         gpu_list_bytes(spec, {.rows = fleet.step_tokens_most,
+                               .logit_rows = logits_rows(),
+                               .sequences = fleet.streams_most,
+                               .length = length_max});
 }
 
 // Whether a process there has a driver's context and the workspaces of matrix libraries. The

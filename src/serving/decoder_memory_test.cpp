@@ -166,12 +166,23 @@ TEST_F(CountingDecoderMemory, AGpuGathersTheKeysOfASequenceOrOfSomeThousands) {
            work(precision, length, DeviceKind::Simulated);
   };
   constexpr std::uint64_t kRotations = 4 * 8 * kLength;  // four cosines and four sines a position
-  EXPECT_EQ(attention(DecoderPrecision::Bf16, 128), 2 * 16384 * 2 * (2 * 8) + kRotations);
-  EXPECT_EQ(attention(DecoderPrecision::Fp32, 128), 2 * 16384 * 4 * (2 * 8 + 4 * 8) + kRotations);
-  EXPECT_EQ(attention(DecoderPrecision::Bf16, kLength), 2 * kLength * 2 * (2 * 8) + kRotations)
-      << "one sequence is longer";
-  // 20,000 in steps of an eighth of 16,384.
-  EXPECT_EQ(attention(DecoderPrecision::Bf16, 20'000), 2 * 20'480 * 2 * (2 * 8) + kRotations);
+  // 512 rows, of which 64 have logits, and 32 sequences: 4,608 keys of 128 each and of padding.
+  constexpr std::uint64_t kOfRows = 8 * 512 + 4 * 8 * 512;
+  constexpr std::uint64_t kShort =
+      4 * (3 * 512 + 64 + 2 * (512 + 33) + 4'608 + 576 + 16 * 33) + kOfRows;
+  EXPECT_EQ(attention(DecoderPrecision::Bf16, 128), 2 * 16384 * 2 * (2 * 8) + kRotations + kShort);
+  EXPECT_EQ(attention(DecoderPrecision::Fp32, 128),
+            2 * 16384 * 4 * (2 * 8 + 4 * 8) + kRotations + kShort);
+  // 1,049,088 keys: one sequence is longer than what is gathered at least.
+  constexpr std::uint64_t kLong =
+      4 * (3 * 512 + 64 + 2 * (512 + 33) + 1'049'088 + 131'136 + 16 * 33) + kOfRows;
+  EXPECT_EQ(attention(DecoderPrecision::Bf16, kLength),
+            2 * kLength * 2 * (2 * 8) + kRotations + kLong);
+  // 20,000 in steps of an eighth of 16,384; 640,512 keys.
+  constexpr std::uint64_t kMiddle =
+      4 * (3 * 512 + 64 + 2 * (512 + 33) + 640'512 + 80'064 + 16 * 33) + kOfRows;
+  EXPECT_EQ(attention(DecoderPrecision::Bf16, 20'000),
+            2 * 20'480 * 2 * (2 * 8) + kRotations + kMiddle);
 }
 
 }  // namespace

@@ -30,6 +30,17 @@ std::uint64_t gpu_gather_bytes(const DecoderSpec& spec, bool is_wide, std::uint6
          (is_wide ? kFloat : kHalf);
 }
 
+std::uint64_t gpu_list_bytes(const DecoderSpec& spec, const GpuStep& step) {
+  constexpr std::uint64_t kNumber = 4;
+  constexpr std::uint64_t kWideNumber = 8;
+  const auto keys = step.sequences * step.length + step.rows;
+  const auto groups = step.sequences + 1;
+  const auto key_slots = keys + (keys + 7) / 8 + 16 * groups;
+  const auto numbers = 3 * step.rows + step.logit_rows + 2 * (step.rows + groups) + key_slots;
+  const std::uint64_t turning = spec.rope.style == RopeStyle::None ? 0 : spec.rope.size;
+  return kNumber * numbers + kWideNumber * step.rows + kFloat * turning * step.rows;
+}
+
 std::uint64_t gpu_rotation_bytes(const DecoderSpec& spec) {
   if (spec.rope.style == RopeStyle::None) return 0;
   return std::uint64_t{spec.length_max} * spec.rope.size * kFloat;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "spec/gpu_decoder_memory.h"
+
 namespace muster::engine {
 namespace {
 
@@ -15,6 +17,13 @@ std::vector<std::int32_t> seen_of(const StepLayout& layout, const StepLayout::Gr
   auto slots = list_of(layout, group.key_slots);
   slots.resize(static_cast<std::size_t>(list_of(layout, group.key_offsets).back()));
   return slots;
+}
+
+// What a plan counts for all lists that travel: without rotation, and the slots of rows once.
+std::uint64_t planned_bytes(const GpuStep& step) {
+  DecoderSpec spec;
+  spec.rope.style = RopeStyle::None;
+  return gpu_list_bytes(spec, step) - 8 * step.rows;
 }
 
 // A prompt's second chunk across the border of its blocks, beside a reply that takes one token.
@@ -45,6 +54,10 @@ TEST(StepLayoutTest, SequencesStandOneBehindTheOtherAndPaddingBehindThem) {
   EXPECT_EQ(list_of(layout, group.key_slots), slots);
   EXPECT_EQ(group.longest_query, 3);
   EXPECT_EQ(group.longest_key, 17);
+  // Of 34 keys of sequences and 6 of padding: 4 x (18 + 4 + 2 x 9 + 40 + 5 + 16 x 3).
+  const auto planned = planned_bytes({.rows = 6, .logit_rows = 4, .sequences = 2, .length = 17});
+  EXPECT_EQ(planned, 532U);
+  EXPECT_LE(4 * layout.numbers().size(), planned);
 }
 
 // The first has more keys than a group by itself; the next two fit together, and the padding with
@@ -79,6 +92,8 @@ TEST(StepLayoutTest, KeysAreGatheredInGroupsOfWholeSequences) {
   EXPECT_EQ(last.first_row, 5);
   EXPECT_EQ(list_of(layout, last.query_offsets), (Numbers{0, 1}));
   EXPECT_EQ(seen_of(layout, last), (Numbers{160}));
+  EXPECT_LE(4 * layout.numbers().size(),
+            planned_bytes({.rows = 6, .logit_rows = 0, .sequences = 3, .length = 6}));
 }
 
 // 129 keys are gathered as 144, and so are 144; the rest is the spare slot.
