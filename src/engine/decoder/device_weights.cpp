@@ -9,13 +9,20 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <thread>
+#include <vector>
 
+#include "engine/encoder.h"
 #include "modelfile/dequantize.h"
 
 namespace muster::engine {
 namespace {
 
 constexpr std::size_t kPartBytes = std::size_t{32} << 20;  // of the host's copy
+
+// Of those that make floats of a part's rows: a few keep up with the file and the bus.
+constexpr std::size_t kThreadsMost = 8;
+constexpr std::size_t kRowsOfThreadLeast = 16;
 
 std::optional<at::ScalarType> plain_type(const DensePart& part) {
   if (part.order || part.matrix.is_transposed) return std::nullopt;
@@ -31,6 +38,29 @@ std::optional<at::ScalarType> plain_type(const DensePart& part) {
   }
 }
 
+// Each row is read by one thread, a lane as the caller is, so that its bits do not depend on how
+// many there are.
+void read_rows(const DensePart& part, std::size_t begin, std::size_t count, float* to) {
+  const auto columns = part.matrix.column_count;
+  const auto read = [&part, begin, columns, to](std::size_t first, std::size_t end) {
+    for (auto i = first; i < end; ++i) {
+      part.matrix.read_row(part.source_row(begin + i), {to + i * columns, columns});
+    }
+  };
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const auto threads =
+      std::clamp<std::size_t>(count / kRowsOfThreadLeast, 1, std::min(kThreadsMost, cores));
+  const auto first_of = [count, threads](std::size_t i) { return count * i / threads; };
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    others.emplace_back([&read, first = first_of(i), end = first_of(i + 1)] {
+      enter_lane();
+      read(first, end);
+    });
+  }
+  read(0, first_of(1));
+}
+
 /// The rows [begin, begin + count) of a part, on the host.
 at::Tensor rows_of(const DensePart& part, std::size_t begin, std::size_t count) {
   const auto columns = part.matrix.column_count;
@@ -42,10 +72,7 @@ at::Tensor rows_of(const DensePart& part, std::size_t begin, std::size_t count) 
                          at::TensorOptions().dtype(*type));
   }
   auto rows = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
-  auto* to = rows.mutable_data_ptr<float>();
-  for (std::size_t i = 0; i < count; ++i) {
-    part.matrix.read_row(part.source_row(begin + i), {to + i * columns, columns});
-  }
+  read_rows(part, begin, count, rows.mutable_data_ptr<float>());
   return rows;
 }
 
