@@ -76,7 +76,7 @@ std::optional<DecoderDemand> cpu_demand(const ModelDescription& model, const Cpu
 // the cache is made, and take less than a step and the smallest cache together.
 std::uint64_t gpu_attention_bytes(const DecoderSpec& spec, DecoderPrecision precision,
                                   std::uint32_t length_max) {
-  const DecoderFleetOptions fleet;
+  const auto fleet = DecoderFleetOptions{};
   return gpu_gather_bytes(spec, precision == DecoderPrecision::Fp32, length_max) +
          gpu_rotation_bytes(spec) +
          gpu_list_bytes(spec, {.rows = fleet.step_tokens_most,
