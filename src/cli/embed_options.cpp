@@ -24,7 +24,7 @@
 #include "hw/device_names.h"
 #include "jobs/model_opening.h"
 #include "modelfile/model_folder.h"
-#include "spec/generation.h"
+#include "spec/device.h"
 #include "spec/pooling.h"
 
 namespace muster {
@@ -75,12 +75,17 @@ std::vector<std::string> names_in_list(std::string_view list) {
   return names;
 }
 
-// A word for models that generate, which share the setting.
-Status check_precision(const Config& config) {
-  const auto word = config.text(SettingId::Precision);
-  if (word != decoder_precision_name(DecoderPrecision::Int8)) return Done{};
-  return invalid_setting(config, SettingId::Precision,
-                         "int8 is for models that generate; embed has fp32, bf16 and fp16");
+// One precision is for all devices of a run.
+Status check_precision(const Config& config, const EmbedOptions& options) {
+  if (options.precision != Precision::Int8) return Done{};
+  const auto gpu = std::find_if(options.devices.begin(), options.devices.end(),
+                                [](const Device& device) { return runs_as_gpu(device.kind); });
+  if (gpu == options.devices.end()) return Done{};
+  return invalid_setting(
+      config, SettingId::Precision,
+      fmt::format("int8 is computed on CPUs only, and {} is a GPU: use fp32, bf16 or fp16, or "
+                  "--devices cpu",
+                  gpu->name()));
 }
 
 }  // namespace
@@ -176,7 +181,6 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   const auto& words = context.arguments.positionals;
   EmbedOptions options;
   MUSTER_TRY(set_output(context, options));
-  MUSTER_TRY(check_precision(config));
   options.model = words.front();
   options.input = input_options(config, {words.begin() + 1, words.end()});
   options.input.keep = MUSTER_TRY(kept_fields(context.arguments));
@@ -195,6 +199,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
   const auto devices = MUSTER_TRY(devices_of_plan(context, options.model));
   MUSTER_TRY(fill_machine_options(config, context.clock, devices, options));
+  MUSTER_TRY(check_precision(config, options));
   options.device_news = MUSTER_TRY(watch_for_faults(config, options.devices, context.clock));
   return options;
 }

@@ -27,7 +27,6 @@
 #include "modelfile/model_folder.h"
 #include "scheduler/placement_expression.h"
 #include "serving/serving_models.h"
-#include "spec/generation.h"
 #include "spec/pooling.h"
 
 namespace muster {
@@ -82,9 +81,7 @@ ServedModel served_model(const Config& config, const ModelEntry& entry) {
   ServedModel model;
   model.name = entry.name;
   model.model = entry.model;
-  const auto precision = or_all(entry.precision, SettingId::Precision).value_or("");
-  model.precision = parse_precision(precision);
-  model.is_int8 = precision == decoder_precision_name(DecoderPrecision::Int8);
+  model.precision = parse_precision(or_all(entry.precision, SettingId::Precision).value_or(""));
   model.pooling = parse_pooling(or_all(entry.pooling, SettingId::Pooling).value_or(""));
   if (const auto normalize = or_all(entry.normalize, SettingId::Normalize)) {
     model.normalize = *normalize == "true";
@@ -125,7 +122,6 @@ Result<std::vector<ServedModel>> served_models(const CommandContext& context) {
       MUSTER_TRY(find_model(entry.model));
     }
     models.push_back(served_model(context.config, entry));
-    if (!names_decoder(entry.model)) MUSTER_TRY(check_encoder_settings(models.back()));
   }
   return models;
 }
@@ -137,6 +133,9 @@ Status check_model_devices(const Config& config, const ServeOptions& options) {
     for (const auto& name : model.devices) {
       MUSTER_TRY(device_index(config, SettingId::Models, name, options.devices));
     }
+  }
+  for (const auto& model : options.models) {
+    MUSTER_TRY(check_encoder_settings(model, options.devices));
   }
   return Done{};
 }

@@ -139,7 +139,7 @@ std::vector<ForeignName> engine_names() {
        Word,
        SettingId::Precision,
        {{"auto", "auto"}, {"fp32", "fp32"}, {"fp16", "fp16"}, unmet("int8")},
-       "muster computes in fp32, bf16 or fp16; --precision chooses one, and without it the fastest "
+       "a GPU computes in fp32, bf16 or fp16; --precision chooses one, and without it the fastest "
        "that is exact enough is taken"},
       {"TENSORRT_CACHE_DIR", Unmet, {}, {}, kNoTensorRt},
       {"TENSORRT_INT8_CALIBRATION", Word, {}, {{kFalse, kAsItIs}, unmet(kTrue)}, kNoTensorRt},

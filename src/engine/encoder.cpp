@@ -33,6 +33,7 @@ namespace muster::engine {
 namespace {
 
 Status check_precision(const EncoderOptions& options) {
+  if (options.precision == Precision::Int8 && options.device == DeviceKind::Cpu) return Done{};
   const auto allowed = precisions_to_try(options.device);
   if (std::find(allowed.begin(), allowed.end(), options.precision) == allowed.end()) {
     return Error{ErrorKind::Unsupported,
@@ -163,6 +164,10 @@ Encoder::~Encoder() {
 }
 
 Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
+  if (options.precision == Precision::Int8 && runs_as_gpu(options.device)) {
+    return Error{ErrorKind::Unsupported,
+                 "encoders are computed in int8 on CPUs only: on a GPU use fp32, bf16 or fp16"};
+  }
   if (runs_as_gpu(options.device)) {
     MUSTER_TRY(open_gpu(options.device));
   } else if (options.device != DeviceKind::Cpu) {

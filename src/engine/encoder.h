@@ -104,7 +104,8 @@ std::string engine_class(DeviceKind device);
 /// "2.11.0+cu130".
 std::string torch_version();
 
-/// The precisions worth trying on this device, fp32 first; by capability, not by name.
+/// The precisions worth trying on this device, fp32 first; by capability, not by name. Never int8,
+/// which every CPU has and nobody gets without asking.
 std::vector<Precision> precisions_to_try(DeviceKind device);
 
 }  // namespace muster::engine

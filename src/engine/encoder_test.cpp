@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -123,6 +124,30 @@ TEST_F(LaneTest, Bf16StaysNearFp32) {
   EXPECT_GE(near.mean, 0.9995);
 }
 
+TEST_P(EncoderFamilyTest, Int8StaysNearFp32) {
+  EncoderFixture fixture(GetParam());
+  fixture.options.normalize = true;
+  fixture.options.precision = Precision::Int8;
+  const auto encoder = load(fixture.options);
+  ASSERT_NE(encoder, nullptr);
+  const auto rows = encode(*encoder, fixture.batch());
+  const auto expected = fixture.expected("normalized");
+  const auto near = cosines(rows, expected, encoder->dim());
+  EXPECT_GE(near.mean, 0.995);
+  EXPECT_GE(near.least, 0.99);
+  EXPECT_GT(max_difference(rows, expected), 1e-5F) << "these are vectors of fp32";
+}
+
+TEST_F(LaneTest, Int8OfTheRealMiniLmStaysNearFp32) {
+  if (minilm_folder().empty()) GTEST_SKIP() << "no all-MiniLM-L6-v2 (set MUSTER_MINILM)";
+  EncoderFixture fixture("minilm");
+  fixture.options.precision = Precision::Int8;
+  const auto encoder = load(fixture.options);
+  ASSERT_NE(encoder, nullptr);
+  const auto rows = encode(*encoder, fixture.batch());
+  EXPECT_GE(cosines(rows, fixture.expected("normalized"), 384).mean, 0.995);
+}
+
 // Texts of many lengths, for the tests of equality.
 struct RandomTexts {
   std::vector<std::vector<std::uint32_t>> texts;
@@ -211,7 +236,8 @@ TEST_P(EqualityTest, AVectorDependsOnItsTextAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, EqualityTest,
                          testing::Combine(testing::Values("minilm", "bert", "bert_odd", "mpnet"),
-                                          testing::Values(Precision::Fp32, Precision::Bf16)),
+                                          testing::Values(Precision::Fp32, Precision::Bf16,
+                                                          Precision::Int8)),
                          [](const auto& model) {
                            return std::get<0>(model.param) + "_" +
                                   std::string(precision_name(std::get<1>(model.param)));
@@ -268,6 +294,27 @@ TEST_F(LaneTest, WhatThisMachineCannotDoIsUnsupported) {
   fixture.options.precision = Precision::Fp32;
   fixture.options.device = DeviceKind::Mps;
   EXPECT_EQ(Encoder::load(fixture.options).error().kind, ErrorKind::Unsupported);
+}
+
+// Said before the GPU is looked for.
+TEST_F(LaneTest, AGpuDoesNotComputeInInt8) {
+  EncoderFixture fixture("bert");
+  fixture.options.precision = Precision::Int8;
+  for (const auto device : {DeviceKind::Cuda, DeviceKind::Standin}) {
+    fixture.options.device = device;
+    const auto encoder = Encoder::load(fixture.options);
+    ASSERT_FALSE(encoder);
+    EXPECT_EQ(encoder.error().kind, ErrorKind::Unsupported);
+    EXPECT_EQ(encoder.error().message,
+              "encoders are computed in int8 on CPUs only: on a GPU use fp32, bf16 or fp16");
+  }
+}
+
+TEST(PrecisionsToTry, AreNeverInt8) {
+  for (const auto device : {DeviceKind::Cpu, DeviceKind::Cuda, DeviceKind::Standin}) {
+    const auto tried = precisions_to_try(device);
+    EXPECT_EQ(std::count(tried.begin(), tried.end(), Precision::Int8), 0);
+  }
 }
 
 TEST(EngineClass, NamesTheDeviceTheKernelsAndTheTorch) {

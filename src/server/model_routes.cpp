@@ -89,8 +89,7 @@ ApiStatus read_precision(JsonValue& value, ServedModel& model) {
   const std::string name = MUSTER_TRY(read_text(value, "precision", kNameBytesMost));
   if (name == "auto") return Done{};
   model.precision = parse_precision(name);
-  model.is_int8 = name == decoder_precision_name(DecoderPrecision::Int8);
-  if (model.precision || model.is_int8) return Done{};
+  if (model.precision) return Done{};
   return wrong_field("precision", "invalid_value",
                      "Invalid 'precision': expected 'auto', 'fp32', 'bf16', 'fp16' or 'int8'.");
 }
@@ -175,7 +174,9 @@ ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
   const auto fits = check_decoder_settings(model, state.options.devices);
   if (fits) return Done{};
   std::string_view field = "devices";
-  if (model.precision == Precision::Fp16 || model.is_int8) field = "precision";
+  const bool may_be_refused =
+      model.precision == Precision::Fp16 || model.precision == Precision::Int8;
+  if (may_be_refused) field = "precision";
   if (model.prompt_name) field = "prompt_name";
   if (model.normalize) field = "normalize";
   if (model.pooling) field = "pooling";
@@ -183,9 +184,9 @@ ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
                      "Invalid '" + std::string(field) + "': " + fits.error().message + ".");
 }
 
-// What no model that embeds or ranks has.
-ApiStatus check_encoder(const ServedModel& model) {
-  const auto fits = check_encoder_settings(model);
+// What models that embed or rank do not have on these devices.
+ApiStatus check_encoder(const ServedModel& model, const ServerState& state) {
+  const auto fits = check_encoder_settings(model, state.options.devices);
   if (fits) return Done{};
   return wrong_field("precision", "unsupported_value",
                      "Invalid 'precision': " + fits.error().message + ".");
@@ -274,7 +275,9 @@ void load_model(const ExchangePtr& exchange) {
   const auto on_kind = [exchange, asked = *model, what](const Result<bool>& generates) {
     if (!generates) return exchange->refuse(loading_error(generates.error()));
     if (*generates) return load_decoder(exchange, asked, what);
-    if (const auto fits = check_encoder(asked); !fits) return exchange->refuse(fits.error());
+    if (const auto fits = check_encoder(asked, exchange->state()); !fits) {
+      return exchange->refuse(fits.error());
+    }
     exchange->state().service.load_model(
         asked, load_answer<ServedModelStatus>(exchange, what, model_json));
   };

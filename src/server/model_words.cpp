@@ -12,6 +12,8 @@ std::string_view dtype_word(Precision precision) {
       return "bfloat16";
     case Precision::Fp16:
       return "float16";
+    case Precision::Int8:
+      return "int8";
   }
   return "";
 }
@@ -24,6 +26,8 @@ std::string_view quantization_word(Precision precision) {
       return "BF16";
     case Precision::Fp16:
       return "F16";
+    case Precision::Int8:
+      return "I8";
   }
   return "";
 }

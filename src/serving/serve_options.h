@@ -24,8 +24,7 @@ namespace muster {
 struct ServedModel {
   std::string name = {};   // what clients call it; empty: the hub id or the folder's name
   std::string model = {};  // folder or hub id
-  std::optional<Precision> precision = {};  // nullopt: auto, or what `is_int8` says
-  bool is_int8 = false;                     // what models that generate have beside these
+  std::optional<Precision> precision = {};  // nullopt: auto
   std::optional<Pooling> pooling = {};
   std::optional<bool> normalize = {};
   std::optional<std::uint32_t> length_max = {};

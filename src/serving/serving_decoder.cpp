@@ -43,13 +43,13 @@ Status check_settings(const ServedModel& asked, const std::string& name) {
 // A file's own bits and int8 are multiplied on CPUs only.
 Result<DecoderPrecision> precision_of(const ServedModel& asked, const std::string& name,
                                       DeviceKind device) {
-  if (asked.is_int8 && runs_as_gpu(device)) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("{}: int8 is computed on CPUs only: on a GPU use bf16 or fp32", name)};
-  }
-  if (asked.is_int8) return DecoderPrecision::Int8;
   if (!asked.precision) {
     return runs_as_gpu(device) ? DecoderPrecision::Bf16 : DecoderPrecision::Own;
+  }
+  if (*asked.precision == Precision::Int8) {
+    if (!runs_as_gpu(device)) return DecoderPrecision::Int8;
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: int8 is computed on CPUs only: on a GPU use bf16 or fp32", name)};
   }
   if (*asked.precision == Precision::Fp32) return DecoderPrecision::Fp32;
   if (*asked.precision == Precision::Bf16) return DecoderPrecision::Bf16;

@@ -399,8 +399,8 @@ TEST_F(ServingDecodersTest, WhatAModelDoesIsKnownByItsFiles) {
   EXPECT_FALSE(kind((folder_ / "none").string()));
 }
 
-TEST(ModelSettings, Int8IsOfModelsThatGenerateOnCpus) {
-  const ServedModel asked{.name = "m", .model = "m.gguf", .is_int8 = true};
+TEST(ModelSettings, Int8IsOfCpus) {
+  const ServedModel asked{.name = "m", .model = "m.gguf", .precision = Precision::Int8};
   Device cpu;
   cpu.kind = DeviceKind::Cpu;
   EXPECT_TRUE(check_decoder_settings(asked, {cpu}));
@@ -409,10 +409,26 @@ TEST(ModelSettings, Int8IsOfModelsThatGenerateOnCpus) {
   const auto on_gpu = check_decoder_settings(asked, {gpu});
   ASSERT_FALSE(on_gpu);
   EXPECT_EQ(on_gpu.error().message, "m: int8 is computed on CPUs only: on a GPU use bf16 or fp32");
-  const auto embedding = check_encoder_settings(asked);
-  ASSERT_FALSE(embedding);
-  EXPECT_EQ(embedding.error().message,
-            "m: int8 is for models that generate, and this one is computed in fp32, bf16 or fp16");
+}
+
+TEST(ModelSettings, Int8OfAModelThatEmbedsWantsCpusAlone) {
+  Device cpu;
+  cpu.kind = DeviceKind::Cpu;
+  Device gpu;
+  gpu.kind = DeviceKind::Cuda;
+  ServedModel asked{.name = "m", .model = "folder", .precision = Precision::Int8};
+  EXPECT_TRUE(check_encoder_settings(asked, {cpu}));
+  const auto refused = check_encoder_settings(asked, {cpu, gpu});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Unsupported);
+  EXPECT_EQ(refused.error().message,
+            "m: int8 is computed on CPUs only, and cuda:0 is a GPU: use fp32, bf16 or fp16, or "
+            "CPUs alone");
+  asked.devices = {"cpu:0"};
+  EXPECT_TRUE(check_encoder_settings(asked, {cpu, gpu}));
+  asked.devices = {};
+  asked.precision = Precision::Fp16;
+  EXPECT_TRUE(check_encoder_settings(asked, {cpu, gpu}));
 }
 
 }  // namespace

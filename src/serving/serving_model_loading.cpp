@@ -75,7 +75,7 @@ Status ServingLoop::open_first_models() {
 }
 
 Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel& asked) const {
-  MUSTER_TRY(check_encoder_settings(asked));
+  MUSTER_TRY(check_encoder_settings(asked, options_.devices));
   const ModelChoice choice{.model = asked.model,
                            .length_max = asked.length_max,
                            .pooling = asked.pooling,

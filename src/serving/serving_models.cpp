@@ -64,13 +64,19 @@ std::string ServingModel::canary_name() const {
                               opened.normalize));
 }
 
-Status check_encoder_settings(const ServedModel& asked) {
-  if (!asked.is_int8) return Done{};
-  return Error{
-      ErrorKind::Unsupported,
-      fmt::format("{}: int8 is for models that generate, and this one is computed in fp32, "
-                  "bf16 or fp16",
-                  asked.name.empty() ? asked.model : asked.name)};
+Status check_encoder_settings(const ServedModel& asked, const std::vector<Device>& devices) {
+  if (asked.precision != Precision::Int8) return Done{};
+  const auto& names = asked.devices;
+  for (const auto& device : devices) {
+    const bool is_asked =
+        names.empty() || std::find(names.begin(), names.end(), device.name()) != names.end();
+    if (!is_asked || !runs_as_gpu(device.kind)) continue;
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: int8 is computed on CPUs only, and {} is a GPU: use fp32, bf16 "
+                             "or fp16, or CPUs alone",
+                             asked.name.empty() ? asked.model : asked.name, device.name())};
+  }
+  return Done{};
 }
 
 ServingModel& ServingModels::add(std::unique_ptr<ServingModel> model) {

@@ -15,6 +15,7 @@
 #include "scheduler/token_estimate.h"
 #include "serving/model_roster.h"
 #include "serving/serve_options.h"
+#include "spec/device.h"
 #include "spec/serving.h"
 
 namespace muster {
@@ -59,10 +60,11 @@ struct ServingModel {
   std::map<std::pair<std::string, bool>, CacheKey> scopes_;
 };
 
-/// What a model's settings ask for that no model which embeds or ranks has.
+/// What the settings of a model that embeds or ranks ask for and its devices, some of a server's,
+/// do not have.
 ///
-/// Errors: Unsupported (int8). Threads: pure.
-Status check_encoder_settings(const ServedModel& asked);
+/// Errors: Unsupported (int8 on a GPU). Threads: pure.
+Status check_encoder_settings(const ServedModel& asked, const std::vector<Device>& devices);
 
 /// The models that are served, by name and number.
 ///

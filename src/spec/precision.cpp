@@ -10,12 +10,15 @@ std::string_view precision_name(Precision precision) {
       return "bf16";
     case Precision::Fp16:
       return "fp16";
+    case Precision::Int8:
+      return "int8";
   }
   return "?";
 }
 
 std::optional<Precision> parse_precision(std::string_view name) {
-  for (const auto precision : {Precision::Fp32, Precision::Bf16, Precision::Fp16}) {
+  for (const auto precision :
+       {Precision::Fp32, Precision::Bf16, Precision::Fp16, Precision::Int8}) {
     if (name == precision_name(precision)) return precision;
   }
   return std::nullopt;

@@ -145,7 +145,7 @@ Result<ProbeVerdict> decode_verdict(std::span<const std::byte> payload) {
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) {
     PrecisionMeasure measure;
-    measure.precision = MUSTER_TRY(reader.enumerator(Precision::Fp16, "precision"));
+    measure.precision = MUSTER_TRY(reader.enumerator(Precision::Int8, "precision"));
     measure.tokens_per_second = MUSTER_TRY(reader.number<double>());
     measure.cosine_mean = MUSTER_TRY(reader.number<double>());
     measure.cosine_min = MUSTER_TRY(reader.number<double>());
@@ -170,7 +170,7 @@ Result<Load> decode_load(std::span<const std::byte> payload) {
   Load message;
   message.model_id = MUSTER_TRY(reader.number<ModelId>());
   message.model = MUSTER_TRY(read_model(reader));
-  message.precision = MUSTER_TRY(reader.enumerator(Precision::Fp16, "precision"));
+  message.precision = MUSTER_TRY(reader.enumerator(Precision::Int8, "precision"));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
   MUSTER_TRY(reader.end());
   return message;
@@ -345,7 +345,7 @@ Result<ComputeResult> decode_compute_result(std::span<const std::byte> payload) 
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) {
     ComputeMeasure measure;
-    measure.precision = MUSTER_TRY(reader.enumerator(Precision::Fp16, "precision"));
+    measure.precision = MUSTER_TRY(reader.enumerator(Precision::Int8, "precision"));
     measure.round_seconds = MUSTER_TRY(reader.number<double>());
     measure.busy_seconds = MUSTER_TRY(reader.number<double>());
     measure.rounds = MUSTER_TRY(reader.number<std::uint32_t>());

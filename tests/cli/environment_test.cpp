@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
                                         "TENSORRT_INT8_CALIBRATION_CACHE (muster has no TensorRT",
                                         true},
                     DocumentEnvironment{"throughput.env", "memory_usage",
-                                        "TENSORRT_PRECISION=int8 (muster computes in fp32"},
+                                        "TENSORRT_PRECISION=int8 (a GPU computes in fp32"},
                     DocumentEnvironment{"latency.env", "compute_load", "USE_TENSORRT=true ("},
                     DocumentEnvironment{"balanced.env", "auto", "USE_TENSORRT=true ("}),
     [](const auto& info) {

@@ -62,7 +62,7 @@ TEST(Candidates, OfferFlagsThatAreNotThereYet) {
 }
 
 TEST(Candidates, OfferTheValuesThereAre) {
-  EXPECT_EQ(texts({"embed", "--precision", ""}), (Words{"auto", "fp32", "bf16", "fp16"}));
+  EXPECT_EQ(texts({"embed", "--precision", ""}), (Words{"auto", "fp32", "bf16", "fp16", "int8"}));
   EXPECT_EQ(texts({"embed", "--precision=b"}), Words{"--precision=bf16"});
   EXPECT_EQ(texts({"plan", "--objective", "l"}), Words{"latency"});
   EXPECT_EQ(texts({"embed", "--batch-tokens", ""}), Words{});

@@ -14,7 +14,7 @@ namespace muster::engine {
 
 /// An encoder on one core: packed products by our own loop or oneDNN, attention and normalisation
 /// by our own loops. In bf16 weights and products are bf16, while sums, softmax and normalisation
-/// stay float32.
+/// stay float32; in int8 products alone are of 8 bits, and what is between them is float32.
 class CpuEncoder final : public EncoderModel {
  public:
   /// Packs the weights and, with oneDNN, runs the self-test for row counts. Call from a lane.

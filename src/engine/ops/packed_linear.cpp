@@ -1,7 +1,7 @@
-// One interface for three products: our own in bf16 and float32 where the CPU has the instructions,
-// and oneDNN's with a weight that is reordered once. Which one is decided when the weight is
-// packed, since each has its own layout. The bias is padded like the outputs, so the inner loops of
-// our own products need no case for the last panel.
+// One interface for four products: our own in int8, in bf16 and float32 where the CPU has the
+// instructions, and oneDNN's with a weight that is reordered once. Which one is decided when the
+// weight is packed, since each has its own layout. The bias is padded like the outputs, so the
+// inner loops of our own products need no case for the last panel.
 
 #include "engine/ops/packed_linear.h"
 
@@ -57,6 +57,7 @@ at::Tensor multiply_by_onednn(const at::Tensor& x, const at::Tensor& weight, con
 at::ScalarType scalar_type(Precision precision) {
   switch (precision) {
     case Precision::Fp32:
+    case Precision::Int8:
       return at::kFloat;
     case Precision::Bf16:
       return at::kBFloat16;
@@ -70,12 +71,15 @@ PackedLinear::PackedLinear(const at::Tensor& weight, const at::Tensor& bias, Pre
                            std::int64_t row_count_max)
     : bf16_product_(precision == Precision::Bf16 ? best_bf16_product() : nullptr),
       fp32_product_(precision == Precision::Fp32 ? best_fp32_product() : nullptr),
+      int8_kernels_(precision == Precision::Int8 ? &best_int8_kernels() : nullptr),
       in_size_(weight.size(1)),
       out_size_(weight.size(0)) {
   if (bf16_product_ != nullptr) {
     pack_for_bf16(weight, bias);
   } else if (fp32_product_ != nullptr) {
     pack_for_fp32(weight, bias);
+  } else if (int8_kernels_ != nullptr) {
+    pack_for_int8(weight, bias);
   } else {
     const auto type = scalar_type(precision);
     packed_ = reorder_linear_weight(at::_to_copy(weight, type), row_count_max);
@@ -104,9 +108,25 @@ void PackedLinear::pack_for_fp32(const at::Tensor& weight, const at::Tensor& bia
   bias_.narrow(0, 0, out_size_).copy_(bias);
 }
 
+void PackedLinear::pack_for_int8(const at::Tensor& weight, const at::Tensor& bias) {
+  const auto in = static_cast<std::size_t>(in_size_);
+  const auto out = static_cast<std::size_t>(out_size_);
+  const auto padded = static_cast<std::int64_t>(Int8Matrix::padded_outputs(out));
+  packed_ =
+      at::empty({padded * static_cast<std::int64_t>(Int8Matrix::padded_inputs(in))}, at::kChar);
+  scales_ = at::empty({padded}, at::kFloat);
+  sums_ = at::empty({padded}, at::kInt);
+  pack_int8_panels(weight.contiguous().const_data_ptr<float>(), out, in,
+                   {packed_.mutable_data_ptr<std::int8_t>(), scales_.mutable_data_ptr<float>(),
+                    sums_.mutable_data_ptr<std::int32_t>()});
+  bias_ = at::zeros({padded}, at::kFloat);
+  bias_.narrow(0, 0, out_size_).copy_(bias);
+}
+
 at::Tensor PackedLinear::apply(const at::Tensor& x, std::optional<Activation> activation) const {
   if (bf16_product_ != nullptr) return apply_bf16(x, activation);
   if (fp32_product_ != nullptr) return apply_fp32(x, activation);
+  if (int8_kernels_ != nullptr) return apply_int8(x, activation);
   return multiply_by_onednn(x, packed_, bias_, activation);
 }
 
@@ -129,6 +149,31 @@ at::Tensor PackedLinear::apply_fp32(const at::Tensor& x,
                           static_cast<std::size_t>(in_size_), static_cast<std::size_t>(out_size_)};
   fp32_product_(matrix, static_cast<std::size_t>(x.size(0)), x.const_data_ptr<float>(), activation,
                 out.mutable_data_ptr<float>());
+  return out;
+}
+
+at::Tensor PackedLinear::apply_int8(const at::Tensor& x,
+                                    std::optional<Activation> activation) const {
+  const auto in = static_cast<std::size_t>(in_size_);
+  const auto out_size = static_cast<std::size_t>(out_size_);
+  const auto row_count = static_cast<std::size_t>(x.size(0));
+  auto out = at::empty({x.size(0), out_size_}, at::kFloat);
+  auto quants =
+      at::empty({x.size(0), static_cast<std::int64_t>(Int8Matrix::padded_inputs(in))}, at::kByte);
+  auto scales = at::empty({x.size(0)}, at::kFloat);
+  int8_kernels_->quantize(row_count, in, x.const_data_ptr<float>(),
+                          quants.mutable_data_ptr<std::uint8_t>(),
+                          scales.mutable_data_ptr<float>());
+  const Int8Matrix matrix{packed_.const_data_ptr<std::int8_t>(),
+                          scales_.const_data_ptr<float>(),
+                          sums_.const_data_ptr<std::int32_t>(),
+                          bias_.const_data_ptr<float>(),
+                          in,
+                          out_size};
+  const Int8Rows rows{row_count, quants.const_data_ptr<std::uint8_t>(),
+                      scales.const_data_ptr<float>()};
+  int8_kernels_->multiply(matrix, 0, Int8Matrix::panel_count(out_size), rows, activation,
+                          out.mutable_data_ptr<float>());
   return out;
 }
 
