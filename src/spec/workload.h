@@ -34,10 +34,10 @@ struct Workload {
   std::uint32_t prefill_tokens = 0;  // of one sequence in one step; 0: the whole context
   bool all_logits = false;           // logits of every prefill token, not of the last alone
   bool math_attention = false;       // the attention matrix is made in memory
-  std::optional<std::string>
-      dtype;  // weights converted at load: "fp32", "bf16", "fp16"; none: as stored
-  std::string kv_dtype = "auto";  // auto: as the activations; "fp8", "q8_0", "q4_0", "fp16", …
-  std::uint32_t kv_block = 16;    // tokens a paged cache allocates at once; 1: not paged
+  std::optional<std::string> dtype;  // weights converted at load: "fp32", "bf16", "fp16", an
+                                     // encoder's "int8"; none: as stored
+  std::string kv_dtype = "auto";     // auto: as the activations; "fp8", "q8_0", "q4_0", "fp16", …
+  std::uint32_t kv_block = 16;       // tokens a paged cache allocates at once; 1: not paged
   bool cache_keeps_window_only = true;  // false: a sliding window's layer keeps every token
   TrainingOptions training;
 };

@@ -1,5 +1,5 @@
 // A real worker with the real engine: what its counting allocator shows against what the planner
-// says, model by model, in both precisions and for batches of several sizes. Each line that begins
+// says, model by model, in every precision and for batches of several sizes. Each line that begins
 // with "memory" is a row of the table that ./accept plan.6 shows.
 
 #include <fmt/format.h>
@@ -124,6 +124,12 @@ CpuKernels kernels_of(const std::string& engine_class) {
                                                              : CpuKernels::Avx2;
 }
 
+EncoderRun run_of(Precision precision, const std::string& engine_class) {
+  return {.element_bytes = precision == Precision::Bf16 ? 2U : 4U,
+          .kernels = kernels_of(engine_class),
+          .is_int8 = precision == Precision::Int8};
+}
+
 struct Case {
   std::string model;
   Precision precision;
@@ -156,8 +162,7 @@ TEST_P(WorkerMemoryTest, ThePlannersEncoderIsTheWorkersWithinOnePercent) {
   ASSERT_TRUE(model) << model.error().message;
   const auto& shape = model->shape;
   AskedWorker worker;
-  const EncoderRun run{.element_bytes = GetParam().precision == Precision::Fp32 ? 4U : 2U,
-                       .kernels = kernels_of(worker.engine_class())};
+  const auto run = run_of(GetParam().precision, worker.engine_class());
   const auto ready = worker.load(*folder, GetParam().precision, {});
   if (!ready && ready.error().kind == ErrorKind::Unsupported) {
     GTEST_SKIP() << ready.error().message;
@@ -193,8 +198,7 @@ TEST_P(WorkerMemoryTest, LanesNeverTakeMoreThanThePlannerSays) {
   const auto model = describe_model(*folder);
   ASSERT_TRUE(model) << model.error().message;
   AskedWorker worker;
-  const EncoderRun run{.element_bytes = GetParam().precision == Precision::Fp32 ? 4U : 2U,
-                       .kernels = kernels_of(worker.engine_class())};
+  const auto run = run_of(GetParam().precision, worker.engine_class());
   if (!worker.load(*folder, GetParam().precision, {0, 1})) GTEST_SKIP() << "not in this precision";
   const auto peak = worker.peak_after(64, 16, 12, 4);  // two a lane, as muster does
   const auto lane = encoder_lane_bytes(model->shape, 64, 16, run);
@@ -206,7 +210,7 @@ std::vector<Case> cases() {
   std::vector<Case> result;
   for (const auto* model :
        {"all-MiniLM-L6-v2", "bert", "bert_odd", "roberta", "xlm_roberta", "distilbert", "mpnet"}) {
-    for (const auto precision : {Precision::Fp32, Precision::Bf16}) {
+    for (const auto precision : {Precision::Fp32, Precision::Bf16, Precision::Int8}) {
       result.push_back({model, precision});
     }
   }

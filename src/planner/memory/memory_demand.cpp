@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "planner/memory/memory_encoder.h"
@@ -16,6 +17,9 @@
 
 namespace muster {
 namespace {
+
+// Of what an engine computes: only encoders on CPUs have it in plans.
+constexpr std::string_view kInt8 = "int8";
 
 template <typename... Values>
 Error invalid(fmt::format_string<Values...> words, Values&&... values) {
@@ -83,7 +87,10 @@ Status check_tensor_parallel(const ModelDescription& model, std::uint32_t t) {
 Status check_encoder(const MemoryDemand& demand) {
   if (!demand.is_engine_encoder) return Done{};
   if (!demand.is_gpu && demand.workload.dtype == "fp16") {
-    return Error{ErrorKind::Unsupported, "a CPU computes encoders in fp32 or bf16: fp16"};
+    return Error{ErrorKind::Unsupported, "a CPU computes encoders in fp32, bf16 or int8: fp16"};
+  }
+  if (demand.is_gpu && demand.workload.dtype == kInt8) {
+    return Error{ErrorKind::Unsupported, "a GPU computes encoders in fp32, bf16 or fp16: int8"};
   }
   if (demand.tensor_parallel > 1) {
     return Error{
@@ -135,7 +142,8 @@ std::optional<DecoderPrecision> cpu_decoder_precision(const MemoryDemand& demand
 
 Status resolve_dtypes(MemoryDemand& demand) {
   const auto& workload = demand.workload;
-  if (workload.dtype) {
+  demand.is_int8_encoder = demand.is_engine_encoder && workload.dtype == kInt8;
+  if (workload.dtype && !demand.is_int8_encoder) {
     demand.weight_element_bytes = float_bytes(*workload.dtype);
     if (!demand.weight_element_bytes) {
       return invalid("weights are loaded as fp32, bf16 or fp16: {}", *workload.dtype);

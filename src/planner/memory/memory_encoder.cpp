@@ -37,8 +37,12 @@ constexpr std::uint32_t kUnpackedInputsMost = 128;
 bool is_fp32_packed(std::uint64_t inputs) { return inputs > kUnpackedInputsMost; }
 
 bool is_own_product(const EncoderRun& run) {
+  if (run.is_int8) return true;
   return run.kernels == (run.element_bytes == kFloat ? CpuKernels::Avx2 : CpuKernels::Avx512Bf16);
 }
+
+// The groups of inputs of the 8-bit product. Source: src/engine/ops/int8_product.h.
+std::uint64_t int8_inputs(std::uint64_t inputs) { return round_up(inputs, 4); }
 
 // What the outputs of a packed matrix are rounded up to. Source: src/engine/ops/*_product.h.
 std::uint64_t packed_outputs(const EncoderRun& run) {
@@ -54,6 +58,10 @@ std::uint64_t packed_inputs(std::uint64_t inputs, const EncoderRun& run) {
 
 // A matrix and its bias.
 std::uint64_t packed_bytes(std::uint64_t inputs, std::uint64_t outputs, const EncoderRun& run) {
+  // A byte for each quant; a bias, a scale and a sum for each output.
+  if (run.is_int8) {
+    return multiply_bytes(round_up(outputs, 32), add_bytes(int8_inputs(inputs), 3 * kFloat));
+  }
   const auto multiple = packed_inputs(inputs, run);
   const auto values = multiple == 0 ? multiply_bytes(inputs, outputs)
                                     : multiply_bytes(round_up(outputs, packed_outputs(run)),
@@ -66,10 +74,11 @@ std::uint64_t packed_bytes(std::uint64_t inputs, std::uint64_t outputs, const En
 
 // What oneDNN holds while it multiplies `rows` rows: lists of 28 and 32 blocks of 32 bytes, and for
 // bf16 float32 sums: of up to 256 rows and 64 columns at a time, or of all without bf16 products.
-// Ours holds nothing.
+// Ours holds nothing but, in int8, its rows in 8 bits and their scales.
 // Source: measured with torch 2.11 (oneDNN 3.10), as the packing.
 std::uint64_t product_scratch(std::uint64_t inputs, std::uint64_t outputs, std::uint64_t rows,
                               const EncoderRun& run) {
+  if (run.is_int8) return multiply_bytes(rows, add_bytes(int8_inputs(inputs), kFloat));
   if (is_own_product(run)) return 0;
   if (run.element_bytes == kFloat) return is_fp32_packed(inputs) ? 896 : 0;
   if (run.kernels != CpuKernels::AmxBf16) {

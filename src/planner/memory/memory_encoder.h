@@ -20,6 +20,8 @@ enum class CpuKernels : std::uint8_t {
 struct EncoderRun {
   std::uint32_t element_bytes = 4;  // of packed weights and products: 4 (fp32) or 2 (bf16)
   CpuKernels kernels = CpuKernels::Avx512Bf16;
+  /// Weights of 8 bits by our own product, on every CPU; rows are float32 (4), and 8 bits in it.
+  bool is_int8 = false;
 };
 
 /// Whether the engine computes this family.
@@ -36,9 +38,9 @@ std::uint64_t encoder_table_bytes(const ModelShape& shape);
 ///   K,
 ///            from 129 inputs on up64(N) up16(K);
 ///            bf16 up64(N) up2(K) with a bias of up64(N) floats; AMX up64(N) up32(K); without
-///            bf16 products N K
+///            bf16 products N K; int8 up32(N) up4(K) with a bias, a scale and a sum of up32(N) each
 ///
-/// Source: ours src/engine/ops/{fp32,bf16}_product.h; oneDNN's measured with torch 2.11
+/// Source: ours src/engine/ops/{fp32,bf16,int8}_product.h; oneDNN's measured with torch 2.11
 /// (oneDNN 3.10, jit and brgemm inner products).
 std::uint64_t encoder_layer_bytes(const ModelShape& shape, const LayerShape& layer,
                                   const EncoderRun& run);

@@ -20,6 +20,7 @@ ModelShape mini_lm() {
 constexpr EncoderRun kFp32{.element_bytes = 4};
 constexpr EncoderRun kBf16{.element_bytes = 2};
 constexpr EncoderRun kAmx{.element_bytes = 2, .kernels = CpuKernels::AmxBf16};
+constexpr EncoderRun kInt8{.element_bytes = 4, .is_int8 = true};
 
 // The bytes below in this file's MiniLM cases are what a worker's counting allocator showed for the
 // real all-MiniLM-L6-v2 with torch 2.11 on AVX-512 with bf16; those of oneDNN's bf16 products,
@@ -66,6 +67,30 @@ TEST(MemoryEncoder, APassOfOneTokenIsWorkedOutByHand) {
   EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, kBf16), 64U * (4 + 2 + 2) + 5248 + 384 + 8);
   // oneDNN's: 16 rows, and float32 sums of 16 rows by 64 columns, and 1 KiB.
   EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, kAmx), 8192U + 5248 + 6144 + 5120);
+}
+
+TEST(MemoryEncoder, Int8IsWorkedOutByHand) {
+  auto shape = encoder_shape("bert", 2, 64, 2, 96);
+  shape.length_max = 40;
+  // One row as it is: the state and the attended row in float32, the tables of a head; the joined
+  // projection in float32 beside the row's 64 quants and its scale. The feed-forward part has less:
+  // 96 and 64 floats, 96 quants and a scale.
+  EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, kInt8), 64U * 8 + 5248 + 192 * 4 + 64 + 4);
+  // Outputs to 32, inputs to 4, and three times 4 bytes for each output.
+  const auto& layer = shape.layers.front();
+  const std::uint64_t matrices = 192 * (64 + 12) + 64 * (64 + 12) + 96 * (64 + 12) + 64 * (96 + 12);
+  EXPECT_EQ(encoder_layer_bytes(shape, layer, kInt8), matrices + 4 * 64 * 4);
+  const auto odd = encoder_shape("bert", 1, 21, 3, 37);
+  EXPECT_EQ(encoder_layer_bytes(odd, odd.layers.front(), kInt8),
+            64U * (24 + 12) + 32 * (24 + 12) + 64 * (24 + 12) + 32 * (40 + 12) + 4 * 21 * 4);
+  // While the first layer is packed, the joined projections of both are there.
+  const std::uint64_t joined = 3 * (64 * 64 + 64) * 4;
+  EXPECT_EQ(encoder_load_bytes(shape, kInt8, true), 2 * joined - matrices);
+  // Every CPU has the same product; only attention differs.
+  const EncoderRun avx2{.element_bytes = 4, .kernels = CpuKernels::Avx2, .is_int8 = true};
+  EXPECT_EQ(encoder_layer_bytes(shape, layer, avx2), encoder_layer_bytes(shape, layer, kInt8));
+  EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, avx2),
+            64U * 8 + (2 * 32 * 8 + 6 * (32 + 8)) * 4 + 192 * 4 + 64 + 4);
 }
 
 TEST(MemoryEncoder, PackedMatricesArePaddedToBlocks) {
@@ -147,7 +172,7 @@ TEST(MemoryEncoder, ABatchIsItsLargestPass) {
 }
 
 TEST(MemoryEncoder, MoreTextsOrLongerOnesNeverTakeLess) {
-  for (const auto& run : {kFp32, kBf16, kAmx}) {
+  for (const auto& run : {kFp32, kBf16, kAmx, kInt8}) {
     std::uint64_t before = 0;
     for (std::uint64_t sequences = 1; sequences < 70; ++sequences) {
       const auto bytes = encoder_lane_bytes(mini_lm(), sequences, 16, run);

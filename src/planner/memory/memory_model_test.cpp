@@ -338,6 +338,11 @@ TEST(StageMemory, RefusesTasksThatTheModelCannotDo) {
   auto share = whole(encoder);
   share.is_gpu = false;
   EXPECT_EQ(stage_memory(encoder, workload, share).error().kind, ErrorKind::Unsupported);
+  workload.dtype = "int8";
+  EXPECT_TRUE(stage_memory(encoder, workload, share));
+  share.is_gpu = true;
+  EXPECT_EQ(stage_memory(encoder, workload, share).error().message,
+            "a GPU computes encoders in fp32, bf16 or fp16: int8");
   MemoryFixture quantised(llama({}).shape);
   quantised.unit(UnitKind::Block, "model.layers.0").tensor("w.qweight", {4, 4}, "Q4_K", 1);
   EXPECT_EQ(stage_memory(quantised.model(), train(1, 8), {.last_unit = 1}).error().message,

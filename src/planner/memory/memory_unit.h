@@ -28,6 +28,7 @@ struct MemoryDemand {
   std::uint32_t lanes = 1;
   bool is_gpu = true;
   bool is_engine_encoder = false;  // Embed, with an encoder that the engine computes
+  bool is_int8_encoder = false;    // such a one, with weights of 8 bits: on a CPU
   /// Generate, with a decoder that the engine computes on a CPU: in these numbers.
   std::optional<DecoderPrecision> cpu_decoder;
 };
