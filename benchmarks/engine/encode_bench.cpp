@@ -1,9 +1,8 @@
 // Tokens per second of the encoder on this machine's CPU or GPU, without tokenizing: random ids in
 // batches of a fixed shape.
 //
-//   encode_bench MODEL_FOLDER [--device cpu|cuda|standin] [--precision fp32|bf16|fp16] [--shape
-//   32x128]...
-//                [--lanes N] [--seconds S]
+//   encode_bench MODEL_FOLDER [--device cpu|cuda|standin] [--precision fp32|bf16|fp16|int8]
+//                [--shape 32x128]... [--lanes N] [--seconds S]
 //   encode_bench MODEL_FOLDER ... --serve     a shape per line on stdin, a JSON line for each
 //
 // With --serve another program can interleave its own rounds with ours, so that both see the same
@@ -227,10 +226,10 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   const auto arguments = muster::parse_arguments({argv + 1, argv + argc});
   if (!arguments) {
-    fmt::print(
-        stderr,
-        "usage: encode_bench MODEL_FOLDER [--device cpu|cuda|standin] [--precision fp32|bf16|fp16] "
-        "[--shape 32x128]... [--lanes N] [--seconds S] [--serve]\n");
+    fmt::print(stderr,
+               "usage: encode_bench MODEL_FOLDER [--device cpu|cuda|standin] "
+               "[--precision fp32|bf16|fp16|int8] [--shape 32x128]... [--lanes N] [--seconds S] "
+               "[--serve]\n");
     return muster::exit_code(muster::ErrorKind::InvalidArgument);
   }
   return muster::run(*arguments);
