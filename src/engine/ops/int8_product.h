@@ -79,9 +79,10 @@ struct Int8Rows {
 /// same bits in every table, but for an activation, which each instruction set rounds in its own
 /// way.
 ///
-/// Cost: with AVX512-VNNI an instruction multiplies 64 pairs, so the limit of a core is twice that
-/// of its bf16 products of the same width, and that of AVX2 half of that limit or less. What is
-/// reached of it is to be measured (benchmarks/engine/linear_bench).
+/// Cost: with AVX512-VNNI an instruction multiplies and adds 64 pairs, twice as many as one of
+/// AVX512-BF16: 128 operations times the instructions a core begins in a second is the limit that
+/// products of many rows are made for. AVX2 takes four instructions for 32 pairs. What is reached
+/// of either is to be measured (benchmarks/engine/linear_bench).
 ///
 /// Threads: stateless functions; `multiply` for different panels of the same rows at once.
 struct Int8Kernels {
