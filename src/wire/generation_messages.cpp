@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "wire/bytes.h"
@@ -102,6 +105,25 @@ Result<std::optional<TokenLogprobs>> read_logprobs(ByteReader& reader) {
   return Error{ErrorKind::Corrupt, "a token's log-probabilities are none, or too many"};
 }
 
+Result<DecoderPrecision> read_precision(ByteReader& reader) {
+  return reader.enumerator(DecoderPrecision::Int8, "decoder precision");
+}
+
+// Infinite for distributions that share no token; then the two are not one model's.
+bool is_measure(double value) { return std::isfinite(value) && value >= 0; }
+
+Status check_probe(const ProbeDecoder& probe) {
+  const auto& lengths = probe.lengths;
+  const auto sum = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
+  const bool is_sound = !probe.precisions.empty() && !lengths.empty() &&
+                        std::find(lengths.begin(), lengths.end(), 0U) == lengths.end() &&
+                        sum == probe.ids.size();
+  if (is_sound) return Done{};
+  return Error{ErrorKind::Corrupt,
+               fmt::format("a probe of {} precisions on {} texts of {} ids, {} of which came",
+                           probe.precisions.size(), lengths.size(), sum, probe.ids.size())};
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const LoadDecoder& message) {
@@ -123,7 +145,7 @@ Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload) {
   LoadDecoder message;
   message.model_id = MUSTER_TRY(reader.number<ModelId>());
   message.source = MUSTER_TRY(reader.text());
-  message.precision = MUSTER_TRY(reader.enumerator(DecoderPrecision::Int8, "decoder precision"));
+  message.precision = MUSTER_TRY(read_precision(reader));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
   message.cache_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   message.step_tokens_most = MUSTER_TRY(reader.number<std::uint32_t>());
@@ -273,6 +295,67 @@ Result<StepBegun> decode_step_begun(std::span<const std::byte> payload) {
   message.token_count = MUSTER_TRY(reader.number<std::uint32_t>());
   MUSTER_TRY(reader.end());
   if (message.token_count == 0) return Error{ErrorKind::Corrupt, "a step without a token"};
+  return message;
+}
+
+std::vector<std::byte> encode(const ProbeDecoder& message) {
+  ByteWriter writer;
+  writer.text(message.source);
+  writer.numbers<DecoderPrecision>(message.precisions);
+  writer.number(static_cast<std::uint8_t>(message.measures_divergence));
+  writer.number(message.layers_most);
+  writer.numbers<std::uint32_t>(message.cpus);
+  writer.numbers<std::uint32_t>(message.lengths);
+  writer.numbers<std::uint32_t>(message.ids);
+  return writer.take();
+}
+
+Result<ProbeDecoder> decode_probe_decoder(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  ProbeDecoder message;
+  message.source = MUSTER_TRY(reader.text());
+  const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    message.precisions.push_back(MUSTER_TRY(read_precision(reader)));
+  }
+  message.measures_divergence = MUSTER_TRY(read_flag(reader));
+  message.layers_most = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.lengths = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  MUSTER_TRY(check_probe(message));
+  return message;
+}
+
+std::vector<std::byte> encode(const DecoderVerdict& message) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint32_t>(message.measures.size()));
+  for (const auto& measure : message.measures) {
+    writer.number(measure.precision);
+    writer.number(measure.tokens_per_second);
+    writer.number(static_cast<std::uint8_t>(measure.divergence ? 1 : 0));
+    if (measure.divergence) writer.number(*measure.divergence);
+  }
+  return writer.take();
+}
+
+// One without a measure is legal here, as of encoders; what to run then is the parent's decision.
+Result<DecoderVerdict> decode_decoder_verdict(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  DecoderVerdict message;
+  const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    DecoderMeasure measure;
+    measure.precision = MUSTER_TRY(read_precision(reader));
+    measure.tokens_per_second = MUSTER_TRY(reader.number<double>());
+    if (MUSTER_TRY(read_flag(reader))) measure.divergence = MUSTER_TRY(reader.number<double>());
+    if (!is_measure(measure.tokens_per_second) || !is_measure(measure.divergence.value_or(0))) {
+      return Error{ErrorKind::Corrupt, "a measure of a decoder is no number"};
+    }
+    message.measures.push_back(measure);
+  }
+  MUSTER_TRY(reader.end());
   return message;
 }
 

@@ -18,7 +18,8 @@ namespace muster {
 // sequences as it likes, each under a frame id of its own; the worker sends Tokens after each of
 // its steps and for each sequence in the end Finished, or Failed where it could not be computed. A
 // sequence that was cancelled is answered by a Cancel of its id, behind what was on its way. Before
-// a step that computes more than a token of each sequence the worker says StepBegun.
+// a step that computes more than a token of each sequence the worker says StepBegun. Instead of all
+// that it may be asked to ProbeDecoder, answered by DecoderVerdict or Failed.
 // Source: docs/formats/frames.md.
 
 /// Parent: load this decoder beside what is loaded, and be ready to generate with it.
@@ -97,22 +98,56 @@ struct StepBegun {
   std::uint32_t token_count = 0;  // of all sequences together
 };
 
+/// Parent: measure this decoder in these precisions on a CPU, one after another, so that no two are
+/// in memory at once.
+struct ProbeDecoder {
+  std::string source = {};                        // a GGUF file or a folder
+  std::vector<DecoderPrecision> precisions = {};  // at least one; the first must be there
+  bool measures_divergence = false;               // of the others from the first, over the texts
+  std::uint32_t layers_most = 0;            // from the first on; 0: all. Fewer tell speeds alone
+  std::vector<std::uint32_t> cpus = {};     // a thread each; empty: one, anywhere
+  std::vector<std::uint32_t> lengths = {};  // [texts], of at least one id
+  std::vector<std::uint32_t> ids = {};      // [sum of lengths]
+};
+
+/// One precision as measured by a ProbeDecoder.
+struct DecoderMeasure {
+  DecoderPrecision precision = DecoderPrecision::Fp32;
+  double tokens_per_second = 0;           // of one stream, by the median step
+  std::optional<double> divergence = {};  // in the mean over positions, in nats
+
+  bool operator==(const DecoderMeasure&) const = default;
+};
+
+/// Worker: the answer to ProbeDecoder.
+struct DecoderVerdict {
+  std::vector<DecoderMeasure> measures = {};  // in the order that was asked for
+
+  bool operator==(const DecoderVerdict&) const = default;
+};
+
 std::vector<std::byte> encode(const LoadDecoder& message);
 std::vector<std::byte> encode(const DecoderReady& message);
 std::vector<std::byte> encode(const Generate& message);
 std::vector<std::byte> encode(const Tokens& message);
 std::vector<std::byte> encode(const Finished& message);
 std::vector<std::byte> encode(const StepBegun& message);
+std::vector<std::byte> encode(const ProbeDecoder& message);
+std::vector<std::byte> encode(const DecoderVerdict& message);
 
 /// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator, a
 /// sequence without ids, or with more of a reply than it has ids, one to be scored from beyond its
 /// ids, behind a reply or without a count of log-probabilities, a log-probability above 0 or that
-/// is no number, more of the likeliest than kLogprobsMost, or a step without a token.
+/// is no number, more of the likeliest than kLogprobsMost, a step without a token, a probe without
+/// a precision or a text, with an empty text or lengths that do not sum to the ids, or a measure
+/// that is no finite number or below 0.
 Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload);
 Result<DecoderReady> decode_decoder_ready(std::span<const std::byte> payload);
 Result<Generate> decode_generate(std::span<const std::byte> payload);
 Result<Tokens> decode_tokens(std::span<const std::byte> payload);
 Result<Finished> decode_finished(std::span<const std::byte> payload);
 Result<StepBegun> decode_step_begun(std::span<const std::byte> payload);
+Result<ProbeDecoder> decode_probe_decoder(std::span<const std::byte> payload);
+Result<DecoderVerdict> decode_decoder_verdict(std::span<const std::byte> payload);
 
 }  // namespace muster

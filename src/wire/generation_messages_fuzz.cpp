@@ -39,6 +39,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::StepBegun:
       round_trip(payload, muster::decode_step_begun);
       break;
+    case muster::MessageType::ProbeDecoder:
+      round_trip(payload, muster::decode_probe_decoder);
+      break;
+    case muster::MessageType::DecoderVerdict:
+      round_trip(payload, muster::decode_decoder_verdict);
+      break;
     default:  // messages_fuzz has the others
       break;
   }

@@ -159,6 +159,56 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_tokens(bytes({0, 0, 0, 0, 255, 255, 255, 255})));
 }
 
+TEST(GenerationMessagesTest, AProbeAndItsVerdictComeBackAsTheyWent) {
+  const ProbeDecoder probe{.source = "m.gguf",
+                           .precisions = {DecoderPrecision::Fp32, DecoderPrecision::Own},
+                           .measures_divergence = true,
+                           .layers_most = 3,
+                           .cpus = {1, 2},
+                           .lengths = {2, 1},
+                           .ids = {5, 6, 7}};
+  const auto back = decode_probe_decoder(encode(probe));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(encode(*back), encode(probe));
+  EXPECT_EQ(back->source, "m.gguf");
+  EXPECT_EQ(back->precisions, probe.precisions);
+  EXPECT_TRUE(back->measures_divergence);
+  EXPECT_EQ(back->layers_most, 3U);
+  EXPECT_EQ(back->ids, probe.ids);
+
+  const DecoderVerdict verdict{{{DecoderPrecision::Fp32, 31.5, 0.0},
+                                {DecoderPrecision::Own, 112, 0.002},
+                                {DecoderPrecision::Bf16, 60, std::nullopt}}};
+  const auto told = decode_decoder_verdict(encode(verdict));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(*told, verdict);
+}
+
+TEST(GenerationMessagesTest, RefusesAProbeOfNothingAndAMeasureThatIsNone) {
+  const ProbeDecoder sound{
+      .source = "m", .precisions = {DecoderPrecision::Own}, .lengths = {1}, .ids = {5}};
+  EXPECT_TRUE(decode_probe_decoder(encode(sound)));
+  const auto refuses = [&sound](auto&& change) {
+    auto changed = sound;
+    change(changed);
+    return !decode_probe_decoder(encode(changed));
+  };
+  EXPECT_TRUE(refuses([](ProbeDecoder& probe) { probe.precisions.clear(); }));
+  EXPECT_TRUE(refuses([](ProbeDecoder& probe) { probe.ids.push_back(6); }));
+  EXPECT_TRUE(refuses([](ProbeDecoder& probe) { probe.lengths = {1, 0}; }));
+  EXPECT_TRUE(refuses([](ProbeDecoder& probe) {
+    probe.lengths.clear();
+    probe.ids.clear();
+  }));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const auto& [speed, divergence] :
+       {std::pair(-1.0, 0.0), std::pair(kInfinity, 0.0), std::pair(1.0, -0.1),
+        std::pair(1.0, std::numeric_limits<double>::quiet_NaN())}) {
+    const DecoderVerdict verdict{{{DecoderPrecision::Own, speed, divergence}}};
+    EXPECT_FALSE(decode_decoder_verdict(encode(verdict)));
+  }
+}
+
 TEST(GenerationMessagesTest, RefusesLogprobsThatAreNone) {
   const auto is_taken = [](const TokenLogprobs& logprobs) {
     const Tokens tokens{.begun = {}, .tokens = {{.sequence = 1, .logprobs = logprobs}}};

@@ -42,6 +42,8 @@ enum class MessageType : std::uint8_t {
   Cancel = 18,  // parent: the sequence of the frame's id is not wanted any more; without a payload
   Finished = 19,
   StepBegun = 20,
+  ProbeDecoder = 21,
+  DecoderVerdict = 22,
 };
 
 /// How long a worker polls for a batch after Expect. From there to the batch a parent takes 0.1 to
@@ -50,7 +52,7 @@ inline constexpr Duration kExpectTime = std::chrono::microseconds(500);
 
 /// Worker: who speaks. Both sides refuse another protocol or build.
 struct Hello {
-  static constexpr std::uint32_t kProtocol = 8;
+  static constexpr std::uint32_t kProtocol = 9;
   std::uint32_t protocol = kProtocol;
   std::string build;  // the version and commit both programs were built from
   std::string

@@ -65,6 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::Tokens:
     case muster::MessageType::Finished:
     case muster::MessageType::StepBegun:
+    case muster::MessageType::ProbeDecoder:
+    case muster::MessageType::DecoderVerdict:
       break;
   }
   return 0;
