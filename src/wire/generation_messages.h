@@ -98,8 +98,8 @@ struct StepBegun {
   std::uint32_t token_count = 0;  // of all sequences together
 };
 
-/// Parent: measure this decoder in these precisions on a CPU, one after another, so that no two are
-/// in memory at once.
+/// Parent: measure this decoder in these precisions, one after another: no two are in memory at
+/// once.
 struct ProbeDecoder {
   std::string source = {};                        // a GGUF file or a folder
   std::vector<DecoderPrecision> precisions = {};  // at least one; the first must be there

@@ -2,72 +2,15 @@
 
 #include "worker/decoder_lane.h"
 
-#include <algorithm>
-#include <array>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "engine/decoder/decoder.h"
-#include "engine/decoder/kv_pool.h"
-#include "engine/encoder.h"
-#include "engine/gpu.h"
-#include "engine/ops/decoder_kernels.h"
-#include "modelfile/decoder_config.h"
+#include "worker/decoder_loading.h"
 #include "worker/generation.h"
 #include "worker/pinning.h"
 
 namespace muster {
-namespace {
-
-struct Loaded {
-  std::unique_ptr<engine::Decoder> decoder;
-  StepOptions steps;
-};
-
-// A GPU needs one thread, which gives it work.
-std::size_t thread_count(const LoadDecoder& load, DeviceKind device) {
-  return runs_as_gpu(device) ? 1 : std::max<std::size_t>(1, load.cpus.size());
-}
-
-Result<Loaded> load_decoder(const LoadDecoder& load, DeviceKind device) {
-  // The lane computes on a stream of its own, which the weights are copied by too.
-  if (runs_as_gpu(device)) MUSTER_TRY(engine::open_gpu(device));
-  engine::enter_lane(device);
-  engine::DecoderOptions options;
-  options.device = device;
-  options.source = load.source;
-  options.spec = MUSTER_TRY(read_decoder_spec(options.source));
-  options.precision = load.precision;
-  options.thread_count = thread_count(load, device);
-  options.on_thread_start = [cpus = load.cpus](std::size_t number) {
-    pin_to(std::array{cpus[number]});
-    engine::enter_lane();
-  };
-  options.step_tokens_max = load.step_tokens_most;
-  // Each sequence chooses by one, and the ids of prompts are scored by others.
-  options.logits_max = load.sequences_most + StepOptions{}.scored_most;
-  const bool is_wide = load.precision == DecoderPrecision::Fp32;
-  const auto block_bytes = engine::kv_block_bytes(options.spec, is_wide);
-  // A cache of less than one block would hold nothing; of more than all sequences can fill, waste.
-  const auto length_max = engine::decoder_length_max(options.spec);
-  const std::uint64_t blocks_of_all =
-      std::uint64_t{load.sequences_most} *
-      ((length_max + engine::kKvBlockTokens - 1) / engine::kKvBlockTokens);
-  options.block_count =
-      std::min(std::max<std::uint64_t>(1, load.cache_bytes / block_bytes), blocks_of_all);
-  Loaded loaded;
-  loaded.steps = {.block_tokens = engine::kKvBlockTokens,
-                  .block_count = static_cast<std::uint32_t>(options.block_count),
-                  .step_tokens_most = load.step_tokens_most,
-                  .sequences_most = load.sequences_most,
-                  .length_max = static_cast<std::uint32_t>(length_max),
-                  .keeps_prefixes = load.has_prefix_cache};
-  loaded.decoder = MUSTER_TRY(engine::Decoder::load(std::move(options)));
-  return loaded;
-}
-
-}  // namespace
 
 DecoderLane::DecoderLane(LoadDecoder load, DeviceKind device, DecoderLaneEvents events)
     : load_(std::move(load)),
@@ -125,14 +68,15 @@ void DecoderLane::run() {
     return;
   }
   auto& decoder = *loaded->decoder;
-  events_.on_ready({.model_id = load_.model_id,
-                    .vocab_size = static_cast<std::uint32_t>(decoder.vocab_size()),
-                    .length_max = loaded->steps.length_max,
-                    .block_count = loaded->steps.block_count,
-                    .thread_count = static_cast<std::uint32_t>(thread_count(load_, device_)),
-                    .block_bytes = decoder.block_bytes(),
-                    .weights_bytes = decoder.weights_bytes(),
-                    .decoder_class = engine::decoder_class(device_)});
+  events_.on_ready(
+      {.model_id = load_.model_id,
+       .vocab_size = static_cast<std::uint32_t>(decoder.vocab_size()),
+       .length_max = loaded->steps.length_max,
+       .block_count = loaded->steps.block_count,
+       .thread_count = static_cast<std::uint32_t>(decoder_thread_count(load_, device_)),
+       .block_bytes = decoder.block_bytes(),
+       .weights_bytes = decoder.weights_bytes(),
+       .decoder_class = engine::decoder_class(device_)});
   Generation generation(decoder, loaded->steps,
                         {.on_step_begun = events_.on_step_begun,
                          .on_tokens = events_.on_tokens,

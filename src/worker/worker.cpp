@@ -24,6 +24,7 @@
 #include "net/frame_channel.h"
 #include "spec/row_blocks.h"
 #include "worker/compute_product.h"
+#include "worker/decoder_probe.h"
 #include "worker/pinning.h"
 #include "worker/probe.h"
 
@@ -121,6 +122,8 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
       return on_compute_test(MUSTER_TRY(decode_compute_test(payload)));
     case MessageType::LoadDecoder:
       return on_load_decoder(MUSTER_TRY(decode_load_decoder(payload)));
+    case MessageType::ProbeDecoder:
+      return on_probe_decoder(MUSTER_TRY(decode_probe_decoder(payload)));
     case MessageType::Generate:
       return on_generate(header.id, MUSTER_TRY(decode_generate(payload)));
     case MessageType::Cancel:
@@ -137,6 +140,7 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
     case MessageType::Tokens:
     case MessageType::Finished:
     case MessageType::StepBegun:
+    case MessageType::DecoderVerdict:
       break;
   }
   return Error{ErrorKind::Corrupt, "unknown message: type " + std::to_string(header.type)};
@@ -154,6 +158,15 @@ Status Worker::on_probe(const Probe& probe) {
   if (!verdict) return send_error(0, verdict.error());
   const auto payload = encode(*verdict);
   return send(MessageType::Verdict, 0, std::array{bytes_of(payload)});
+}
+
+// On this thread, which its parent asks nothing else of.
+Status Worker::on_probe_decoder(const ProbeDecoder& probe) {
+  pin_to(std::span(probe.cpus).first(probe.cpus.empty() ? 0 : 1));
+  const auto verdict = measure_decoder(probe, device_);
+  if (!verdict) return send_error(0, verdict.error());
+  const auto payload = encode(*verdict);
+  return send(MessageType::DecoderVerdict, 0, std::array{bytes_of(payload)});
 }
 
 Status Worker::on_compute_test(const ComputeTest& test) {

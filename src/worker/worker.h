@@ -62,6 +62,7 @@ class Worker {
   Status on_unload(const Unload& unload);
   Status on_batch(std::uint64_t id, Batch batch, bool was_expected);
   Status on_probe(const Probe& probe);
+  Status on_probe_decoder(const ProbeDecoder& probe);
   void await_expected();
   Status on_load_decoder(LoadDecoder load);
   Status on_generate(std::uint64_t id, Generate request);
