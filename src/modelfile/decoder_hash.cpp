@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <set>
+#include <span>
 #include <system_error>
 
 #include "base/file.h"
@@ -25,22 +28,41 @@ constexpr const char* kTextFiles[] = {
 };
 constexpr const char* kMoreTemplates = "additional_chat_templates";
 
+using Bytes = std::span<const std::byte>;
+
+void add_all(Hash128& hash, Bytes bytes) { hash.update(bytes); }
+
+// The beginning has a GGUF file's description; the pieces are of many tensors.
+void add_sample(Hash128& hash, Bytes bytes) {
+  constexpr std::size_t kBeginning = 1 << 20;
+  constexpr std::size_t kPiece = 4096;
+  constexpr std::size_t kPieces = 64;
+  const auto beginning = bytes.first(std::min(kBeginning, bytes.size()));
+  hash.update(beginning);
+  const auto rest = bytes.subspan(beginning.size());
+  if (rest.size() <= kPiece * kPieces) return hash.update(rest);
+  const std::size_t stride = (rest.size() - kPiece) / (kPieces - 1);
+  for (std::size_t i = 0; i < kPieces; ++i) hash.update(rest.subspan(i * stride, kPiece));
+}
+
+using Add = void (*)(Hash128&, Bytes);
+
 // Its size first, so that no two sets of files give the same stream of bytes.
-Status add_content(Hash128& hash, const fs::path& path) {
+Status add_content(Hash128& hash, const fs::path& path, Add add) {
   const auto file = MUSTER_TRY(MappedFile::open(path));
   const auto bytes = file.bytes();
   hash.update(fmt::format("{}\n", bytes.size()));
-  if (read_mapped(bytes, [&] { hash.update(bytes); })) return Done{};
+  if (read_mapped(bytes, [&] { add(hash, bytes); })) return Done{};
   return Error{ErrorKind::Corrupt, fmt::format("{}: another program has cut it shorter while it "
                                                "was read",
                                                path.string())};
 }
 
-Status add_file(Hash128& hash, const fs::path& folder, const fs::path& name) {
+Status add_file(Hash128& hash, const fs::path& folder, const fs::path& name, Add add = add_all) {
   std::error_code ignored;
   if (!fs::exists(folder / name, ignored)) return Done{};
   hash.update(fmt::format("{}\n", name.generic_string()));
-  return add_content(hash, folder / name);
+  return add_content(hash, folder / name, add);
 }
 
 // A folder is listed in any order.
@@ -59,7 +81,7 @@ Result<std::string> decoder_hash(const fs::path& source) {
   Hash128 hash;
   std::error_code ignored;
   if (!fs::is_directory(source, ignored)) {
-    MUSTER_TRY(add_content(hash, source));
+    MUSTER_TRY(add_content(hash, source, add_all));
     return hash.hex();
   }
   for (const auto* name : kTextFiles) MUSTER_TRY(add_file(hash, source, name));
@@ -69,6 +91,21 @@ Result<std::string> decoder_hash(const fs::path& source) {
   if (has_no_weights(source)) return hash.hex();
   for (const auto& name : MUSTER_TRY(weight_files(source)))
     MUSTER_TRY(add_file(hash, source, name));
+  return hash.hex();
+}
+
+Result<std::string> decoder_sample_hash(const fs::path& source) {
+  Hash128 hash;
+  std::error_code ignored;
+  if (!fs::is_directory(source, ignored)) {
+    MUSTER_TRY(add_content(hash, source, add_sample));
+    return hash.hex();
+  }
+  MUSTER_TRY(add_file(hash, source, "config.json"));
+  if (has_no_weights(source)) return hash.hex();
+  for (const auto& name : MUSTER_TRY(weight_files(source))) {
+    MUSTER_TRY(add_file(hash, source, name, add_sample));
+  }
   return hash.hex();
 }
 

@@ -15,4 +15,12 @@ namespace muster {
 /// index of weights), those of reading.
 Result<std::string> decoder_hash(const std::filesystem::path& source);
 
+/// What a measurement of a decoder goes by, without reading it twice: XXH3-128 over the sizes of
+/// config.json and of its files of weights, their first MiB, and 64 pieces of 4 KiB spread over
+/// each. Other weights of the same shapes are told apart by any byte of these pieces; files that
+/// differ elsewhere alone are one model here. Cost: 1.3 MB of each file.
+///
+/// Errors: as decoder_hash.
+Result<std::string> decoder_sample_hash(const std::filesystem::path& source);
+
 }  // namespace muster

@@ -57,5 +57,46 @@ TEST_F(DecoderHashTest, OfAFolderEveryFileCountsThatCanChangeAReply) {
   EXPECT_EQ(hash(), before);
 }
 
+// Of the two MiB behind the first one, pieces of 4,096 bytes begin (2^21 - 4096) / 63 = 33,223
+// bytes apart.
+TEST_F(DecoderHashTest, ASampleTellsWeightsApartByPiecesOfThem) {
+  const auto sample = [this](const std::string& content) {
+    write("a.gguf", content);
+    const auto hash = decoder_sample_hash(folder_ / "a.gguf");
+    EXPECT_TRUE(hash) << hash.error().message;
+    return hash ? *hash : "";
+  };
+  constexpr std::size_t kMiB = 1 << 20;
+  const std::string content(3 * kMiB, 'x');
+  const auto before = sample(content);
+  EXPECT_EQ(sample(content), before);
+  const auto changed = [&](std::size_t at) {
+    auto other = content;
+    other[at] = 'y';
+    return sample(other);
+  };
+  for (const std::size_t at :
+       {std::size_t{0}, kMiB - 1, kMiB, kMiB + 33223, kMiB + 63 * 33223 + 4095}) {
+    EXPECT_NE(changed(at), before) << at;
+  }
+  EXPECT_EQ(changed(kMiB + 4096), before) << "between two pieces";
+  EXPECT_EQ(changed(kMiB + 33222), before) << "before the second one";
+  EXPECT_NE(sample(content + "x"), before);
+  EXPECT_EQ(decoder_sample_hash(folder_ / "none.gguf").error().kind, ErrorKind::NotFound);
+}
+
+TEST_F(DecoderHashTest, ASampleOfAFolderIsOfItsConfigAndWeights) {
+  const auto sample = [this] { return *decoder_sample_hash(folder_); };
+  write("config.json", "{}");
+  std::set<std::string> seen{sample()};
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    write(name, "x");
+    EXPECT_TRUE(seen.insert(sample()).second) << name;
+  }
+  const auto before = sample();
+  write("tokenizer.json", "x");
+  EXPECT_EQ(sample(), before);
+}
+
 }  // namespace
 }  // namespace muster
