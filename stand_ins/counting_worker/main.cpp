@@ -23,6 +23,8 @@
 //   no_prefix_cache  cannot load it with one
 //   die_at_load   aborts in place of loading it
 //   hang_at_load  stops (SIGSTOP) there
+//   die_at_probe  aborts in place of measuring it; without it the i-th precision that is asked for
+//                 computes 100 (i + 1) tokens a second, with a divergence of i / 1000
 //   other_build   claims to be of another build
 //   wrong_canary  answers its canary otherwise
 // All but the last are about streams and about loading: whatever else it is told, it answers its
@@ -94,6 +96,8 @@ class Counting {
     switch (static_cast<MessageType>(header.type)) {
       case MessageType::LoadDecoder:
         return on_load(MUSTER_TRY(decode_load_decoder(payload)));
+      case MessageType::ProbeDecoder:
+        return on_probe(MUSTER_TRY(decode_probe_decoder(payload)));
       case MessageType::Generate:
         if (header.id == kCanary) return answer_canary(MUSTER_TRY(decode_generate(payload)));
         return on_generate(header.id, MUSTER_TRY(decode_generate(payload)));
@@ -105,6 +109,18 @@ class Counting {
   }
 
  private:
+  Status on_probe(const ProbeDecoder& probe) const {
+    if (orders_.count("die_at_probe") > 0) std::abort();
+    DecoderVerdict verdict;
+    for (const auto precision : probe.precisions) {
+      const auto place = static_cast<double>(verdict.measures.size());
+      DecoderMeasure measure{.precision = precision, .tokens_per_second = 100 * (place + 1)};
+      if (probe.measures_divergence) measure.divergence = place / 1000;
+      verdict.measures.push_back(measure);
+    }
+    return send(MessageType::DecoderVerdict, 0, encode(verdict));
+  }
+
   Status on_load(const LoadDecoder& load) {
     has_prefix_cache_ = load.has_prefix_cache;
     if (orders_.count("die_at_load") > 0) std::abort();
