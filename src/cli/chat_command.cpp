@@ -18,7 +18,9 @@
 #include "base/text.h"
 #include "cli/chat_file.h"
 #include "cli/command.h"
+#include "cli/decoder_choice.h"
 #include "cli/decoder_flags.h"
+#include "cli/find_machine.h"
 #include "cli/flag_number.h"
 #include "cli/interrupt.h"
 #include "cli/message_reader.h"
@@ -68,9 +70,10 @@ CommandSpec chat_spec() {
                  {"Output", {}, {{"--quiet", "", "the replies alone"}}},
                  {"Machine",
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-                   SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
+                   SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram,
+                   SettingId::CacheDir},
                   {{"--precision", "P",
-                    "own (file's bits), bf16, fp32 or int8 (default: own; GPU: bf16)"}}}},
+                    "auto (measures; GPU: bf16), own (file's bits), bf16, fp32, int8"}}}},
       .examples =
           "  muster chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
           "  muster chat MODEL --system \"Answer in one sentence.\" --temperature 0.8\n"
@@ -322,6 +325,22 @@ class ChatLoop {
   std::optional<ErrorKind> first_wrong_;  // of a script's commands
 };
 
+Result<DecoderPrecision> settled_precision(const CommandContext& context,
+                                           const ConversationOptions& options) {
+  const auto say = [&](const std::string& sentence) {
+    if (!context.arguments.has("--quiet")) fmt::print(stderr, "muster: {}\n", sentence);
+  };
+  const auto choice = MUSTER_TRY(chosen_precision(context,
+                                                  {.source = options.source,
+                                                   .device = options.device,
+                                                   .memory_bytes = available_memory(context.config),
+                                                   .worker_program = options.worker_program,
+                                                   .torch_root = options.torch_root},
+                                                  say));
+  if (const auto why = precision_sentence(choice); !why.empty()) say(why);
+  return choice.precision;
+}
+
 Result<int> run_chat(const CommandContext& context) {
   const auto& arguments = context.arguments;
   ReplySettings settings;
@@ -343,13 +362,13 @@ Result<int> run_chat(const CommandContext& context) {
     options.context_tokens = static_cast<std::uint32_t>(
         MUSTER_TRY(whole_number_of("--context", *tokens, {16, kContextMost, 4096})));
   }
-  options.precision = MUSTER_TRY(decoder_precision(arguments));
+  MUSTER_TRY(named_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(decoder_device(context));
-  adapt_precision(arguments, options.device, options.precision);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
+  options.precision = MUSTER_TRY(settled_precision(context, options));
   catch_interrupts();
   return ChatLoop(context, std::move(settings), std::move(loaded)).run(std::move(options));
 }

@@ -114,20 +114,6 @@ Result<std::uint32_t> reply_tokens_of(const Arguments& arguments, std::uint32_t 
   return value ? reply_tokens("--max-tokens", *value) : Result<std::uint32_t>(otherwise);
 }
 
-Result<DecoderPrecision> decoder_precision(const Arguments& arguments) {
-  const auto precision = arguments.value("--precision").value_or("own");
-  if (const auto known = parse_decoder_precision(precision)) return *known;
-  return Error{ErrorKind::InvalidArgument,
-               fmt::format("--precision must be own, bf16, fp32 or int8: \"{}\"", precision)};
-}
-
-void adapt_precision(const Arguments& arguments, const Device& device,
-                     DecoderPrecision& precision) {
-  if (runs_as_gpu(device.kind) && !arguments.value("--precision")) {
-    precision = DecoderPrecision::Bf16;
-  }
-}
-
 Result<DecoderDevices> decoder_devices(const CommandContext& context) {
   const auto names = context.config.text(SettingId::Devices).value_or("auto");
   // By itself it takes CPUs, whatever else there is.

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "cli/decoder_choice.h"
 #include "jobs/decoder_source.h"
 #include "spec/device.h"
 #include "spec/generation.h"
@@ -36,14 +37,8 @@ void reset_sampling(std::string_view flag, const SamplingOptions& from, Sampling
 Result<std::uint32_t> reply_tokens_of(const Arguments& arguments, std::uint32_t otherwise);
 Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& value);
 
-/// --precision. Errors: InvalidArgument.
-Result<DecoderPrecision> decoder_precision(const Arguments& arguments);
-
-/// What is computed on a device where --precision says nothing: bf16 on a GPU, since a file's own
-/// bits are multiplied on CPUs only.
-void adapt_precision(const Arguments& arguments, const Device& device, DecoderPrecision& precision);
-
 /// The model and what its replies are to be: of one (GenerateOptions) or of many (RepliesOptions).
+/// --precision is looked at, and settled when the devices are known (decoder_choice.h).
 ///
 /// Errors: InvalidArgument; those of find_decoder_source.
 template <typename Options>
@@ -57,7 +52,7 @@ Status set_reply_options(const Arguments& arguments, Options& options) {
   options.stops = arguments.values("--stop");
   options.ignores_stop_ids = arguments.has("--ignore-eos");
   options.sampling = MUSTER_TRY(sampling_options(arguments));
-  options.precision = MUSTER_TRY(decoder_precision(arguments));
+  MUSTER_TRY(named_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   return Done{};
 }

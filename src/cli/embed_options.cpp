@@ -25,6 +25,7 @@
 #include "jobs/model_opening.h"
 #include "modelfile/model_folder.h"
 #include "spec/device.h"
+#include "spec/generation.h"
 #include "spec/pooling.h"
 
 namespace muster {
@@ -75,8 +76,13 @@ std::vector<std::string> names_in_list(std::string_view list) {
   return names;
 }
 
-// One precision is for all devices of a run.
+// One precision is for all devices of a run. One word is of models that generate, which share the
+// setting.
 Status check_precision(const Config& config, const EmbedOptions& options) {
+  if (config.text(SettingId::Precision) == decoder_precision_name(DecoderPrecision::Own)) {
+    return invalid_setting(config, SettingId::Precision,
+                           "own is for models that generate; embed has fp32, bf16, fp16 and int8");
+  }
   if (options.precision != Precision::Int8) return Done{};
   const auto gpu = std::find_if(options.devices.begin(), options.devices.end(),
                                 [](const Device& device) { return runs_as_gpu(device.kind); });

@@ -11,9 +11,12 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/command.h"
+#include "cli/decoder_choice.h"
 #include "cli/decoder_flags.h"
+#include "cli/find_machine.h"
 #include "cli/generate_prompts.h"
 #include "cli/generate_report.h"
 #include "cli/interrupt.h"
@@ -62,9 +65,10 @@ CommandSpec generate_spec() {
              {"--quiet", "", "the reply alone; of many no progress and no report"}}},
            {"Machine",
             {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-             SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
+             SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram,
+             SettingId::CacheDir},
             {{"--precision", "P",
-              "own (file's bits), bf16, fp32 or int8 (default: own; GPU: bf16)"}}}},
+              "auto (measures; GPU: bf16), own (file's bits), bf16, fp32, int8"}}}},
       .examples =
           "  muster generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"Why is the sky blue?\"\n"
           "  muster generate MODEL -p \"Once upon a time\" --raw --max-tokens 100\n"
@@ -93,6 +97,11 @@ Result<std::string> prompt_of_stdin() {
   return text;
 }
 
+// A sentence for people.
+void say(const CommandContext& context, const std::string& sentence) {
+  if (!context.arguments.has("--quiet")) fmt::print(stderr, "muster: {}\n", sentence);
+}
+
 Result<GenerateOptions> generate_options(const CommandContext& context) {
   const auto& arguments = context.arguments;
   GenerateOptions options;
@@ -105,10 +114,19 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   options.prompt = *prompt == "-" ? MUSTER_TRY(prompt_of_stdin()) : *prompt;
   MUSTER_TRY(set_reply_options(arguments, options));
   options.device = MUSTER_TRY(decoder_device(context));
-  adapt_precision(arguments, options.device, options.precision);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
+  auto choice =
+      MUSTER_TRY(chosen_precision(context,
+                                  {.source = options.source,
+                                   .device = options.device,
+                                   .memory_bytes = available_memory(context.config),
+                                   .worker_program = options.worker_program,
+                                   .torch_root = options.torch_root},
+                                  [&](const std::string& sentence) { say(context, sentence); }));
+  options.precision = choice.precision;
+  options.precision_reason = std::move(choice.reason);
   return options;
 }
 
@@ -135,9 +153,7 @@ Result<int> run_generate(const CommandContext& context) {
     }
     return context.output.flush();
   };
-  events.on_notice = [is_quiet](const std::string& sentence) {
-    if (!is_quiet) fmt::print(stderr, "muster: {}\n", sentence);
-  };
+  events.on_notice = [&](const std::string& sentence) { say(context, sentence); };
   const auto report = MUSTER_TRY(generate_text(options, events, context.clock, [&] {
     return interrupt_signal() != 0 || context.output.is_reader_gone();
   }));

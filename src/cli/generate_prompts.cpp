@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
 #include "cli/corpus_command.h"
 #include "cli/interrupt.h"
@@ -30,7 +31,10 @@ Status show_report(const CommandContext& context, const RepliesReport& report, b
 Result<int> run_generate_prompts(const CommandContext& context) {
   catch_interrupts();
   CorpusBar bar(context, "replies");
-  const auto options = MUSTER_TRY(replies_options(context));
+  const auto on_notice = [&](const std::string& sentence) {
+    if (!context.arguments.has("--quiet")) bar.events().on_notice(sentence);
+  };
+  const auto options = MUSTER_TRY(replies_options(context, on_notice));
   const bool is_stream = options.stream.has_value();
   const auto report = generate_replies(options, bar.events(), context.clock, is_interrupted);
   bar.clear();

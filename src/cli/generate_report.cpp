@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/decoder_choice.h"
+
 namespace muster {
 namespace {
 
@@ -54,6 +56,8 @@ std::string generate_report_text(const GenerateOptions& options, const GenerateR
   if (report.reply_tokens > 0 && options.sampling.temperature > 0) {
     text += fmt::format("; seed {}", options.sampling.seed);
   }
+  const auto why = precision_sentence({options.precision, options.precision_reason});
+  if (!why.empty()) text += "\n" + why;
   return text + "\n";
 }
 
@@ -65,6 +69,7 @@ std::string generate_report_json(const GenerateOptions& options, const GenerateR
             {"completion_tokens", report.reply_tokens},
             {"seed", options.sampling.seed},
             {"precision", decoder_precision_name(options.precision)}};
+  if (!options.precision_reason.empty()) json["precision_reason"] = options.precision_reason;
   if (report.decoder) json["decoder_class"] = report.decoder->decoder_class;
   json["device"] = options.device.name();
   if (report.decoder) json["threads"] = report.decoder->thread_count;

@@ -33,6 +33,18 @@ TEST(GenerateReportText, TellsWhatAReplyTook) {
   EXPECT_TRUE(generate_report_text(drawn, whole_report()).ends_with("worker 120 MB; seed 7\n"));
 }
 
+TEST(GenerateReportText, TellsWhyThePrecisionWasTaken) {
+  GenerateOptions options;
+  options.precision_reason = "measured: bf16 9.0 tokens/s; own 20.0 tokens/s";
+  EXPECT_TRUE(generate_report_text(options, whole_report())
+                  .ends_with("worker 120 MB\nprecision own: measured: bf16 9.0 tokens/s; own 20.0 "
+                             "tokens/s\n"));
+  const auto json = nlohmann::json::parse(generate_report_json(options, whole_report(), ""));
+  EXPECT_EQ(json["precision_reason"], options.precision_reason);
+  EXPECT_FALSE(nlohmann::json::parse(generate_report_json({}, whole_report(), ""))
+                   .contains("precision_reason"));
+}
+
 TEST(GenerateReportText, LeavesOutWhatWasNotMeasured) {
   GenerateReport report;
   report.end = GenerateEnd::Interrupted;

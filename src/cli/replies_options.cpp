@@ -5,8 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "cli/decoder_choice.h"
 #include "cli/decoder_flags.h"
 #include "cli/embed_options.h"
 #include "cli/places.h"
@@ -43,6 +46,24 @@ Status set_replies_output(const CommandContext& context, RepliesOptions& options
   return Done{};
 }
 
+// free_bytes: of the device that has the least; 0: not known.
+Status settle_for_replies(const CommandContext& context, std::uint64_t free_bytes,
+                          const std::function<void(const std::string&)>& on_notice,
+                          RepliesOptions& options) {
+  const auto memory = free_bytes == 0 ? std::nullopt : std::optional(free_bytes);
+  auto choice = MUSTER_TRY(chosen_precision(context,
+                                            {.source = options.source,
+                                             .device = options.devices.front(),
+                                             .memory_bytes = memory,
+                                             .worker_program = options.worker_program,
+                                             .torch_root = options.torch_root},
+                                            on_notice));
+  if (const auto why = precision_sentence(choice); !why.empty()) on_notice(why);
+  options.precision = choice.precision;
+  options.precision_reason = std::move(choice.reason);
+  return Done{};
+}
+
 }  // namespace
 
 bool has_many_prompts(const Arguments& arguments) { return !arguments.values("--prompts").empty(); }
@@ -74,7 +95,8 @@ std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPre
   return demand ? demand->total() : 0;
 }
 
-Result<RepliesOptions> replies_options(const CommandContext& context) {
+Result<RepliesOptions> replies_options(const CommandContext& context,
+                                       const std::function<void(const std::string&)>& on_notice) {
   const auto& arguments = context.arguments;
   const auto& config = context.config;
   RepliesOptions options;
@@ -91,13 +113,13 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   MUSTER_TRY(check_standard_output(options));
   auto found = MUSTER_TRY(decoder_devices(context));
   options.devices = std::move(found.devices);
-  adapt_precision(arguments, options.devices.front(), options.precision);
-  options.memory = {.free_bytes = found.free_bytes,
-                    .other_bytes = bytes_beside_cache(options.source, options.precision,
-                                                      DecoderPlace::of(options.devices.front()))};
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
+  MUSTER_TRY(settle_for_replies(context, found.free_bytes, on_notice, options));
+  options.memory = {.free_bytes = found.free_bytes,
+                    .other_bytes = bytes_beside_cache(options.source, options.precision,
+                                                      DecoderPlace::of(options.devices.front()))};
   return options;
 }
 

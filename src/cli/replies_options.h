@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string>
 
 #include "base/result.h"
 #include "cli/command.h"
@@ -26,11 +28,12 @@ std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPre
 
 /// Settings and flags of `muster generate --prompts` as the job's options. What costs least is
 /// looked at first: names of output, model and inputs, then devices, then the places of worker and
-/// torch.
+/// torch, and then the precision, which may have to be measured.
 ///
 /// Errors: those of find_decoder_source, TextReader::open, decoder_flags.h and places.h;
 /// InvalidArgument where --out is missing or has another ending, and for flags that do not go
 /// together.
-Result<RepliesOptions> replies_options(const CommandContext& context);
+Result<RepliesOptions> replies_options(const CommandContext& context,
+                                       const std::function<void(const std::string&)>& on_notice);
 
 }  // namespace muster

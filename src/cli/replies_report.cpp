@@ -104,6 +104,7 @@ std::string replies_report_json(const RepliesReport& report) {
             {"first_reply_seconds", report.first_result_seconds},
             {"parent_cpu_seconds", report.parent_cpu_seconds},
             {"devices", std::move(devices)}};
+  if (!report.precision_reason.empty()) json["precision_reason"] = report.precision_reason;
   if (!report.first_duplicate.empty()) json["first_duplicate_id"] = report.first_duplicate;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -150,7 +150,8 @@ Status ServeRun::start_generation() {
              say(LogLevel::Info, text, device.value_or(""));
            },
        .on_fatal = [this](const Error& error) { end(error); },
-       .memory_available = [&config = context_.config] { return available_memory(config); }},
+       .memory_available = [&config = context_.config] { return available_memory(config); },
+       .is_cancelled = [this] { return is_end_asked_for(); }},
       context_.clock));
   return Done{};
 }

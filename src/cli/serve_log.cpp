@@ -47,9 +47,11 @@ std::string model_line(const ServedModelStatus& model) {
 }
 
 std::string decoder_line(const ServedDecoderStatus& model) {
-  return fmt::format("model {}: generates, prompt and reply at most {} tokens, {}{}, from {}",
-                     model.name, model.length_max, decoder_precision_name(model.precision),
-                     model.has_chat_template ? "" : ", without a chat template", model.path);
+  return fmt::format(
+      "model {}: generates, prompt and reply at most {} tokens, {}{}{}, from {}", model.name,
+      model.length_max, decoder_precision_name(model.precision),
+      model.precision_reason.empty() ? "" : fmt::format(" ({})", model.precision_reason),
+      model.has_chat_template ? "" : ", without a chat template", model.path);
 }
 
 // The body of a request that the first model answers, and its route.

@@ -27,6 +27,7 @@
 #include "modelfile/model_folder.h"
 #include "scheduler/placement_expression.h"
 #include "serving/serving_models.h"
+#include "spec/generation.h"
 #include "spec/pooling.h"
 
 namespace muster {
@@ -81,7 +82,9 @@ ServedModel served_model(const Config& config, const ModelEntry& entry) {
   ServedModel model;
   model.name = entry.name;
   model.model = entry.model;
-  model.precision = parse_precision(or_all(entry.precision, SettingId::Precision).value_or(""));
+  const auto precision = or_all(entry.precision, SettingId::Precision).value_or("");
+  model.precision = parse_precision(precision);
+  model.wants_own_bits = precision == decoder_precision_name(DecoderPrecision::Own);
   model.pooling = parse_pooling(or_all(entry.pooling, SettingId::Pooling).value_or(""));
   if (const auto normalize = or_all(entry.normalize, SettingId::Normalize)) {
     model.normalize = *normalize == "true";

@@ -118,6 +118,9 @@ struct Setting {
   // Names a place of this machine, or decides who is let in: no request sets it, only whoever may
   // write the file, the environment or the command line; only administrators are shown it.
   bool is_host_only = false;
+  // Of a Choice: words that count for models that generate and no others. Commands that have none
+  // refuse them, and their help is without them.
+  std::vector<std::string> decoder_choices = {};
 };
 
 /// The schema, in the order of SettingId.

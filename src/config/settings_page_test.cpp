@@ -13,6 +13,11 @@ namespace {
 // The tables of docs/settings.md, made from the tables of the code. The test says where it has put
 // what the page should be.
 
+std::string decoder_words(const Setting& setting) {
+  if (setting.decoder_choices.empty()) return "";
+  return fmt::format("; models that generate also {}", fmt::join(setting.decoder_choices, ", "));
+}
+
 std::string kind_of(const Setting& setting) {
   switch (setting.type) {
     case SettingType::Text:
@@ -22,7 +27,7 @@ std::string kind_of(const Setting& setting) {
     case SettingType::Switch:
       return "true, false";
     case SettingType::Choice:
-      return fmt::format("{}", fmt::join(setting.choices, ", "));
+      return fmt::format("{}{}", fmt::join(setting.choices, ", "), decoder_words(setting));
     case SettingType::Time:
       return "time";
     case SettingType::Bytes:

@@ -67,10 +67,11 @@ Result<std::string> check_switch(std::string_view value, std::string_view subjec
 
 Result<std::string> check_choice(const Setting& setting, std::string_view value,
                                  std::string_view subject) {
-  const auto& words = setting.choices;
-  if (std::find(words.begin(), words.end(), value) != words.end()) return std::string(value);
-  auto error = invalid(subject, fmt::format("one of {}", fmt::join(words, ", ")), value);
-  if (const auto nearest = nearest_name(value, words)) {
+  for (const auto* words : {&setting.choices, &setting.decoder_choices}) {
+    if (std::find(words->begin(), words->end(), value) != words->end()) return std::string(value);
+  }
+  auto error = invalid(subject, fmt::format("one of {}", fmt::join(setting.choices, ", ")), value);
+  if (const auto nearest = nearest_name(value, setting.choices)) {
     error.message += fmt::format("; did you mean {}?", *nearest);
   }
   return error;

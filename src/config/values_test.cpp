@@ -69,6 +69,7 @@ TEST(SettingValues, HaveOneFormOfFiles) {
 
 TEST(SettingValues, HaveAPrecisionThatIsNeverChosenForAnybody) {
   EXPECT_EQ(checked(SettingId::Precision, "int8"), "int8");
+  EXPECT_EQ(checked(SettingId::Precision, "own"), "own");
   EXPECT_EQ(checked(SettingId::Models, R"([{"model":"m.gguf","precision":"int8"}])"),
             R"([{"model":"m.gguf","precision":"int8"}])");
   EXPECT_EQ(checked(SettingId::Precision, "eight-bit"),

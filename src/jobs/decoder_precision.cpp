@@ -98,11 +98,15 @@ Result<DecoderVerdict> verdict_on(const DecoderPrecisionQuestion& question,
                               .build = question.build,
                               .threads = thread_count(question.device),
                               .trial = trial};
-  if (auto kept = read_cached_decoder_verdict(question.cache_folder, key)) return *std::move(kept);
+  const auto& folder = question.cache_folder;
+  if (!folder.empty()) {
+    if (auto kept = read_cached_decoder_verdict(folder, key)) return *std::move(kept);
+  }
   const auto probe = MUSTER_TRY(probe_of(question, *model.decoder, trial));
   on_notice("measuring which precision is fastest here (once for this model and processor)");
   auto verdict = MUSTER_TRY(measure(probe));
-  if (const auto kept = write_cached_decoder_verdict(question.cache_folder, key, verdict); !kept) {
+  if (folder.empty()) return verdict;
+  if (const auto kept = write_cached_decoder_verdict(folder, key, verdict); !kept) {
     on_notice(fmt::format("the measurement cannot be kept: {}", kept.error().message));
   }
   return verdict;

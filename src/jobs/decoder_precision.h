@@ -20,7 +20,7 @@ struct DecoderPrecisionQuestion {
   Device device;                 // of several that compute it, the one with the most cores
   std::optional<std::uint64_t> memory_bytes;  // that a worker may take there; nullopt: not known
   std::string build;                          // of this program and its worker
-  std::filesystem::path cache_folder;
+  std::filesystem::path cache_folder;         // empty: nothing is kept
 };
 
 /// Measures a decoder on the question's device; blocks until the answer.

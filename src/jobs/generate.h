@@ -27,6 +27,7 @@ struct GenerateOptions {
   bool ignores_stop_ids = false;      // tokens that end a reply do not
   SamplingOptions sampling;
   DecoderPrecision precision = DecoderPrecision::Own;
+  std::string precision_reason;  // why, where nobody has named it
   bool has_prefix_cache = true;  // as DecoderSessionOptions
   Device device;
   std::filesystem::path worker_program;

@@ -44,6 +44,7 @@ Result<RepliesReport> generate_replies(const RepliesOptions& options, const Corp
   static_cast<CorpusReport&>(report) = std::move(outcome.report);
   report.cached_token_count = work.cached_token_count();
   report.precision = parse_decoder_precision(outcome.record.precision).value_or(options.precision);
+  report.precision_reason = options.precision_reason;
   return report;
 }
 

@@ -27,6 +27,7 @@ struct RepliesOptions : CorpusOptions {
   bool ignores_stop_ids = false;      // tokens that end a reply do not
   SamplingOptions sampling;           // its seed is the run's: reply_seed.h
   DecoderPrecision precision = DecoderPrecision::Own;
+  std::string precision_reason;  // why, where nobody has named it
   bool has_prefix_cache = true;  // prompts begin where earlier ones have been
   std::vector<Device> devices;   // a worker each, with all cores of its device
   WorkerMemory memory;           // of the device that has the least
@@ -37,6 +38,7 @@ struct RepliesOptions : CorpusOptions {
 struct RepliesReport : CorpusReport {
   std::uint64_t cached_token_count = 0;  // of prompts: not computed, as earlier ones began so
   DecoderPrecision precision = DecoderPrecision::Own;
+  std::string precision_reason;  // of the options
 };
 
 /// Whether replies can be written under that name. Errors: InvalidArgument for another ending.

@@ -64,6 +64,7 @@ Json decoder_json(const ServedDecoderStatus& model, bool shows_places) {
   json["vocab_size"] = model.vocab_size;
   json["has_chat_template"] = model.has_chat_template;
   json["precision"] = decoder_precision_name(model.precision);
+  json["precision_reason"] = model.precision_reason;
   json["requests"] = model.request_count;
   json["prompt_tokens"] = model.prompt_token_count;
   json["tokens"] = model.reply_token_count;
@@ -89,9 +90,11 @@ ApiStatus read_precision(JsonValue& value, ServedModel& model) {
   const std::string name = MUSTER_TRY(read_text(value, "precision", kNameBytesMost));
   if (name == "auto") return Done{};
   model.precision = parse_precision(name);
-  if (model.precision) return Done{};
-  return wrong_field("precision", "invalid_value",
-                     "Invalid 'precision': expected 'auto', 'fp32', 'bf16', 'fp16' or 'int8'.");
+  model.wants_own_bits = name == decoder_precision_name(DecoderPrecision::Own);
+  if (model.precision || model.wants_own_bits) return Done{};
+  return wrong_field(
+      "precision", "invalid_value",
+      "Invalid 'precision': expected 'auto', 'fp32', 'bf16', 'fp16', 'own' or 'int8'.");
 }
 
 ApiStatus read_pooling(JsonValue& value, ServedModel& model) {
@@ -174,8 +177,8 @@ ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
   const auto fits = check_decoder_settings(model, state.options.devices);
   if (fits) return Done{};
   std::string_view field = "devices";
-  const bool may_be_refused =
-      model.precision == Precision::Fp16 || model.precision == Precision::Int8;
+  const bool may_be_refused = model.precision == Precision::Fp16 ||
+                              model.precision == Precision::Int8 || model.wants_own_bits;
   if (may_be_refused) field = "precision";
   if (model.prompt_name) field = "prompt_name";
   if (model.normalize) field = "normalize";

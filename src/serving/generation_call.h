@@ -114,6 +114,7 @@ struct ServedDecoderStatus {
   DecoderFamily family = DecoderFamily::Llama;
   bool has_chat_template = false;
   DecoderPrecision precision = DecoderPrecision::Own;
+  std::string precision_reason = {};
   std::string decoder_class = {};   // empty: no device has had it yet
   std::uint64_t planned_bytes = 0;  // of memory, each worker; 0: not known
   double created_unix_seconds = 0;

@@ -43,6 +43,8 @@ class GenerationService {
     std::function<void(const Error&)> on_fatal;
     /// As ServingDecoders::Events::memory_available.
     std::function<std::optional<std::uint64_t>()> memory_available = {};
+    /// As ServingDecoders::Events::is_cancelled.
+    std::function<bool()> is_cancelled = {};
   };
 
   /// Starts the workers of `options.decoders`, one for each CPU of each; they load while the caller

@@ -588,7 +588,7 @@ TEST_F(GenerationServiceTest, SettingsThatDecodersDoNotHaveAreRefused) {
   EXPECT_EQ(refusal({.model = model, .normalize = true}),
             "counting: a model that generates has no normalize");
   EXPECT_EQ(refusal({.model = model, .precision = Precision::Fp16}),
-            "counting: decoders are computed in fp32, bf16, int8 or the file's own bits (auto), "
+            "counting: decoders are computed in fp32, bf16, int8 or the file's own bits (own), "
             "not in fp16");
   options_.devices[0].kind = DeviceKind::Mps;
   EXPECT_EQ(refusal({.model = model}),

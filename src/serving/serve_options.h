@@ -15,6 +15,7 @@
 #include "scheduler/dispatcher.h"
 #include "spec/device.h"
 #include "spec/encoder_spec.h"
+#include "spec/generation.h"
 #include "spec/machine.h"
 #include "spec/precision.h"
 
@@ -24,7 +25,8 @@ namespace muster {
 struct ServedModel {
   std::string name = {};   // what clients call it; empty: the hub id or the folder's name
   std::string model = {};  // folder or hub id
-  std::optional<Precision> precision = {};  // nullopt: auto
+  std::optional<Precision> precision = {};  // nullopt: auto, or the next one
+  bool wants_own_bits = false;              // the file's: of models that generate alone
   std::optional<Pooling> pooling = {};
   std::optional<bool> normalize = {};
   std::optional<std::uint32_t> length_max = {};

@@ -40,22 +40,24 @@ Status check_settings(const ServedModel& asked, const std::string& name) {
   return Done{};
 }
 
-// A file's own bits and int8 are multiplied on CPUs only.
-Result<DecoderPrecision> precision_of(const ServedModel& asked, const std::string& name,
-                                      DeviceKind device) {
-  if (!asked.precision) {
-    return runs_as_gpu(device) ? DecoderPrecision::Bf16 : DecoderPrecision::Own;
-  }
-  if (*asked.precision == Precision::Int8) {
-    if (!runs_as_gpu(device)) return DecoderPrecision::Int8;
+// A file's own bits and int8 are multiplied on CPUs only. nullopt: auto.
+Result<std::optional<DecoderPrecision>> precision_of(const ServedModel& asked,
+                                                     const std::string& name, DeviceKind device) {
+  using Named = std::optional<DecoderPrecision>;
+  if (!asked.precision && !asked.wants_own_bits) return Named();
+  const auto named = asked.wants_own_bits
+                         ? Named(DecoderPrecision::Own)
+                         : parse_decoder_precision(precision_name(*asked.precision));
+  const bool is_of_cpus = named == DecoderPrecision::Own || named == DecoderPrecision::Int8;
+  if (is_of_cpus && runs_as_gpu(device)) {
     return Error{ErrorKind::Unsupported,
-                 fmt::format("{}: int8 is computed on CPUs only: on a GPU use bf16 or fp32", name)};
+                 fmt::format("{}: {} is computed on CPUs only: on a GPU use bf16 or fp32", name,
+                             decoder_precision_name(*named))};
   }
-  if (*asked.precision == Precision::Fp32) return DecoderPrecision::Fp32;
-  if (*asked.precision == Precision::Bf16) return DecoderPrecision::Bf16;
+  if (named) return named;
   return Error{ErrorKind::Unsupported,
                fmt::format("{}: decoders are computed in fp32, bf16, int8 or the file's own bits "
-                           "(auto), not in {}",
+                           "(own), not in {}",
                            name, precision_name(*asked.precision))};
 }
 
@@ -195,6 +197,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                              .family = spec.family,
                              .has_chat_template = prompts->chat_template.has_value(),
                              .precision = precision,
+                             .precision_reason = precision_reason,
                              .decoder_class = fleet->decoder_class(),
                              .planned_bytes = planned_bytes,
                              .created_unix_seconds = created_unix_seconds,
@@ -236,8 +239,13 @@ Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
   MUSTER_TRY(check_model_name(decoder->name));
   MUSTER_TRY(check_settings(asked, decoder->name));
   decoder->devices = MUSTER_TRY(devices_of(asked, decoder->name, devices));
-  decoder->precision =
+  const auto named =
       MUSTER_TRY(precision_of(asked, decoder->name, devices[decoder->devices.front()].kind));
+  decoder->is_precision_auto = !named.has_value();
+  if (named) {
+    decoder->precision = *named;
+    decoder->precision_reason = "asked for";
+  }
   const auto source = MUSTER_TRY(find_decoder_source(asked.model));
   decoder->path = std::filesystem::absolute(source).string();
   decoder->spec = MUSTER_TRY(read_decoder_spec(source));

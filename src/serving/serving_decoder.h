@@ -58,6 +58,8 @@ struct ServingDecoder {
   std::string path;
   DecoderSpec spec;
   DecoderPrecision precision = DecoderPrecision::Own;
+  bool is_precision_auto = false;     // it is not settled yet: read_decoder does not
+  std::string precision_reason = {};  // "asked for", or what was measured
   std::shared_ptr<const DecoderPrompts> prompts;
   std::vector<std::size_t> devices;  // of the server's, in the order of the fleet's groups
   std::uint32_t length_most = 0;     // tokens of a prompt and its reply, before a worker has told
@@ -84,7 +86,7 @@ struct ServingDecoder {
 /// What of a model's settings and files its calls need; the fleet is not started.
 ///
 /// Errors: those of the files; InvalidArgument (a setting that decoders do not have), Unsupported
-/// (fp16, int8 on a GPU, or no CPU among the devices). Threads: thread-safe.
+/// (fp16, own or int8 on a GPU, or no CPU among the devices). Threads: thread-safe.
 Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
                                                      const std::vector<Device>& devices);
 

@@ -9,6 +9,8 @@
 #include "base/build_info.h"
 #include "base/text.h"
 #include "jobs/decoder_cache.h"
+#include "jobs/decoder_precision.h"
+#include "jobs/decoder_probe.h"
 #include "jobs/decoder_source.h"
 #include "serving/serving_decoders.h"
 
@@ -27,9 +29,11 @@ DecoderPlace place_of(const ServingDecoder& decoder, const std::vector<Device>& 
 }  // namespace
 
 // Threads: any. It reads what never changes.
-Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked) const {
+Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked,
+                                                      const Watch& watch) const {
   Opened opened;
   opened.decoder = MUSTER_TRY(read_decoder(asked, options_.devices));
+  if (opened.decoder->is_precision_auto) MUSTER_TRY(settle_precision(*opened.decoder, watch));
   const auto& decoder = *opened.decoder;
   const auto where = place_of(decoder, options_.devices);
   if (const auto demand =
@@ -40,6 +44,39 @@ Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked) 
   }
   if (events_.memory_available) opened.available = events_.memory_available();
   return opened;
+}
+
+// By a worker beside those that there are, which may keep the device busy meanwhile. Of those that
+// are being loaded the free memory may not tell yet; where it becomes too little, the measurement
+// fails and says so.
+//
+// Errors: Cancelled. Threads: any.
+Status ServingDecoders::settle_precision(ServingDecoder& decoder, const Watch& watch) const {
+  auto place = decoder.devices.front();
+  for (const auto index : decoder.devices) {
+    if (options_.devices[index].cpus.size() > options_.devices[place].cpus.size()) place = index;
+  }
+  const auto available = events_.memory_available ? events_.memory_available() : std::nullopt;
+  const DecoderPrecisionQuestion question{.source = decoder.path,
+                                          .device = options_.devices[place],
+                                          .memory_bytes = memory_.room(place, 0, available),
+                                          .build = std::string(build_name()),
+                                          .cache_folder = options_.cache_folder};
+  const DecoderProbeOptions probing{.device = question.device,
+                                    .worker_program = options_.worker_program,
+                                    .torch_root = options_.torch_root,
+                                    .build = question.build};
+  auto choice = MUSTER_TRY(settle_decoder_precision(
+      question,
+      [&](const ProbeDecoder& probe) {
+        return probe_decoder(probing, probe, clock_, watch.is_cancelled);
+      },
+      [&](const std::string& text) {
+        watch.on_notice(fmt::format("{}: {}", decoder.name, text));
+      }));
+  decoder.precision = choice.precision;
+  decoder.precision_reason = std::move(choice.reason);
+  return Done{};
 }
 
 // Errors: ResourceExhausted where too many wait.
@@ -69,7 +106,10 @@ void ServingDecoders::ask_kind(const std::string& model,
 
 Status ServingDecoders::open(const ServedModel& asked) {
   auto ticket = MUSTER_TRY(roster_.enter());
-  auto opened = MUSTER_TRY(read(asked));
+  const Watch watch{
+      .on_notice = [this](const std::string& text) { events_.on_notice(text, std::nullopt); },
+      .is_cancelled = [this] { return events_.is_cancelled && events_.is_cancelled(); }};
+  auto opened = MUSTER_TRY(read(asked, watch));
   const auto name = opened.decoder->name;
   if (!ticket.take_name(name)) {
     return Error{ErrorKind::InvalidArgument,
@@ -89,7 +129,10 @@ void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
   openings_.emplace(
       id, Opening{.name = asked.name, .ticket = *std::move(ticket), .on_done = std::move(on_done)});
   const auto taken = read_beside([this, id, asked] {
-    const auto opened = std::make_shared<Result<Opened>>(read(asked));
+    // Nobody reads along, and the log is the loop's.
+    const Watch watch{.on_notice = [](const std::string&) {},
+                      .is_cancelled = [this] { return is_ending_.load(); }};
+    const auto opened = std::make_shared<Result<Opened>>(read(asked, watch));
     loop_.post([this, id, opened] { on_opened(id, std::move(*opened)); });
   });
   if (!taken) on_opened(id, taken.error());

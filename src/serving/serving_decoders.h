@@ -47,6 +47,8 @@ class ServingDecoders {
     std::function<void(const Error&)> on_fatal;
     /// What a new program can have of the host's memory now; may be empty. Threads: any.
     std::function<std::optional<std::uint64_t>()> memory_available;
+    /// Whether the server is to end while it starts; may be empty.
+    std::function<bool()> is_cancelled;
     // As DecoderFleetEvents.
     std::function<void(ServingDecoder&, StreamId, std::uint32_t cached_count)> on_begun;
     std::function<void(ServingDecoder&, StreamId, const GeneratedToken&)> on_token;
@@ -65,10 +67,11 @@ class ServingDecoders {
   ServingDecoders(const ServingDecoders&) = delete;
   ServingDecoders& operator=(const ServingDecoders&) = delete;
 
-  /// One of the server's start; it loads while the caller goes on.
+  /// One of the server's start; it loads while the caller goes on. Waits for the measurement of its
+  /// precision where none is named and none is kept.
   ///
   /// Errors: those of read_decoder, of the roster and of DecoderFleet::start; ResourceExhausted
-  /// where it does not fit.
+  /// where it does not fit; Cancelled.
   Status open(const ServedModel& asked);
 
   /// on_done: when a device has it, or none can.
@@ -121,7 +124,13 @@ class ServingDecoders {
   };
 
   // serving_decoder_loading.cpp
-  Result<Opened> read(const ServedModel& asked) const;
+  /// What is told and looked at while a precision is measured.
+  struct Watch {
+    std::function<void(const std::string&)> on_notice;
+    std::function<bool()> is_cancelled;
+  };
+  Result<Opened> read(const ServedModel& asked, const Watch& watch) const;
+  Status settle_precision(ServingDecoder& decoder, const Watch& watch) const;
   Status read_beside(std::function<void()> job);
   void on_opened(std::uint64_t id, Result<Opened> opened);
   Result<ServingDecoder*> place(Opened opened, ModelRoster::Ticket ticket, bool is_at_start);

@@ -65,6 +65,13 @@ std::string ServingModel::canary_name() const {
 }
 
 Status check_encoder_settings(const ServedModel& asked, const std::vector<Device>& devices) {
+  const auto& name = asked.name.empty() ? asked.model : asked.name;
+  if (asked.wants_own_bits) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: own is for models that generate, and this one is computed in "
+                             "fp32, bf16, fp16 or int8",
+                             name)};
+  }
   if (asked.precision != Precision::Int8) return Done{};
   const auto& names = asked.devices;
   for (const auto& device : devices) {
@@ -74,7 +81,7 @@ Status check_encoder_settings(const ServedModel& asked, const std::vector<Device
     return Error{ErrorKind::Unsupported,
                  fmt::format("{}: int8 is computed on CPUs only, and {} is a GPU: use fp32, bf16 "
                              "or fp16, or CPUs alone",
-                             asked.name.empty() ? asked.model : asked.name, device.name())};
+                             name, device.name())};
   }
   return Done{};
 }

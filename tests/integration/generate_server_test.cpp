@@ -79,7 +79,7 @@ class GenerateServerTest : public testing::Test {
                                    count_ + "x" + devices_,
                                    "--cache-dir",
                                    (folder_ / "cache").string()};
-    if (precision_ != "own") words.insert(words.end(), {"--precision", precision_});
+    words.insert(words.end(), {"--precision", precision_});
     words.insert(words.end(), more.begin(), more.end());
     server_ = std::make_unique<Program>(words, log);
     const std::string mark = "http://127.0.0.1:";
@@ -261,7 +261,7 @@ TEST_F(GenerateOnStandinTest, SaysWhatGenerateSaysAlsoWhenItsWorkersAreKilled) {
 TEST_F(GenerateOnStandinTest, WithoutAPrecisionItIsBf16) {
   precision_ = "bf16";
   const auto expected = generated();
-  precision_ = "own";
+  precision_ = "auto";
   start_server();
   EXPECT_EQ(chat(), expected);
 }

@@ -1,0 +1,53 @@
+// `--precision auto` of generate and chat: one worker measures before that of the replies starts.
+
+#include "cli/decoder_choice.h"
+
+#include <fmt/format.h>
+
+#include "base/build_info.h"
+#include "cli/corpus_command.h"
+#include "cli/places.h"
+#include "jobs/decoder_precision.h"
+#include "jobs/decoder_probe.h"
+
+namespace muster {
+
+Result<std::optional<DecoderPrecision>> named_precision(const Arguments& arguments) {
+  const auto word = arguments.value("--precision").value_or("auto");
+  if (word == "auto") return std::optional<DecoderPrecision>();
+  if (const auto known = parse_decoder_precision(word)) return known;
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("--precision must be auto, own, bf16, fp32 or int8: \"{}\"", word)};
+}
+
+Result<DecoderPrecisionChoice> chosen_precision(
+    const CommandContext& context, const PrecisionPlace& place,
+    const std::function<void(const std::string&)>& on_notice) {
+  if (const auto named = MUSTER_TRY(named_precision(context.arguments))) {
+    return DecoderPrecisionChoice{.precision = *named, .reason = {}};
+  }
+  DecoderPrecisionQuestion question{.source = place.source,
+                                    .device = place.device,
+                                    .memory_bytes = place.memory_bytes,
+                                    .build = std::string(build_name()),
+                                    .cache_folder = {}};
+  // Replies need no such folder: without one the next run measures again.
+  if (const auto folder = find_cache_folder(context.config)) question.cache_folder = folder->path;
+  const DecoderProbeOptions probing{.device = place.device,
+                                    .worker_program = place.worker_program,
+                                    .torch_root = place.torch_root,
+                                    .build = question.build};
+  return settle_decoder_precision(
+      question,
+      [&](const ProbeDecoder& probe) {
+        return probe_decoder(probing, probe, context.clock, is_interrupted);
+      },
+      on_notice);
+}
+
+std::string precision_sentence(const DecoderPrecisionChoice& choice) {
+  if (choice.reason.empty()) return {};
+  return fmt::format("precision {}: {}", decoder_precision_name(choice.precision), choice.reason);
+}
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "jobs/decoder_trial.h"
+#include "spec/device.h"
+
+namespace muster {
+
+/// What --precision says; nullopt: auto, which is also where it says nothing.
+///
+/// Errors: InvalidArgument.
+Result<std::optional<DecoderPrecision>> named_precision(const Arguments& arguments);
+
+/// What is asked of a measurement where --precision names nothing.
+struct PrecisionPlace {
+  std::filesystem::path source;
+  Device device;                              // of several, any
+  std::optional<std::uint64_t> memory_bytes;  // that a worker may take there; nullopt: not known
+  std::filesystem::path worker_program;
+  std::filesystem::path torch_root;
+};
+
+/// The precision that --precision names, else what settle_decoder_precision finds
+/// (jobs/decoder_precision.h), measured in a worker where no earlier run has kept it.
+///
+/// Errors: InvalidArgument; Cancelled after a signal that is caught.
+Result<DecoderPrecisionChoice> chosen_precision(
+    const CommandContext& context, const PrecisionPlace& place,
+    const std::function<void(const std::string&)>& on_notice);
+
+/// "precision own: measured: …"; empty where there is no reason to tell.
+std::string precision_sentence(const DecoderPrecisionChoice& choice);
+
+}  // namespace muster
