@@ -73,13 +73,13 @@ def infinity():
     return Peer([str(program), *peer.words[1:]], MODEL.name, {**QUIET, **peer.variables})
 
 
-def own(model, name):
+def own(model, name, *words):
     return Peer([str(MUSTER), "serve", model, "--devices", f"{len(CORES)}xcpu", "--no-cache-enabled", "--no-prefix-cache",
-                 "--listen", "127.0.0.1:{port}"], name)
+                 "--listen", "127.0.0.1:{port}", *words], name)
 
 
 def own_decoder():
-    return own(f"{NAME}={SMOLLM2}", NAME)
+    return own(f"{NAME}={SMOLLM2}", NAME, "--precision", "own")
 
 
 def own_encoder():

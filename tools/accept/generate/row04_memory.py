@@ -109,7 +109,7 @@ def touched(plan, prompts, sequences):
 def fixed_cost(report):
     """Resident bytes of a worker beside its decoder: the program, torch's libraries, the threads."""
     tiny = write_tiny(scratch("tiny-decoder"))
-    with serving(f"{MODEL}={tiny}", "--devices", "1xcpu", name="generate-memory") as server:
+    with serving(f"{MODEL}={tiny}", "--devices", "1xcpu", "--precision", "own", name="generate-memory") as server:
         reply = ask(server, [5] * 16, max_tokens=4, ignore_eos=True)
         assert reply.is_whole(), reply.error
         found = resident(server)
@@ -126,8 +126,8 @@ def measure_one(report, precision, sequences, context, generator, fixed):
     prompts = [[generator.randrange(64, VOCAB) for _ in range(context - replies)] for _ in range(sequences)]
     # The cache has room for four of the longest.
     longest = min(8192, max(context, sequences * (context + 16) // 4))
-    words = ["--precision", precision] if precision != "own" else []
-    with serving(f"{MODEL}={DECODER}", "--devices", "1xcpu", "--max-length", str(longest), *words, name="generate-memory") as server:
+    with serving(f"{MODEL}={DECODER}", "--devices", "1xcpu", "--max-length", str(longest), "--precision", precision,
+                 name="generate-memory") as server:
         threads, answers = ask_all(server, prompts, max_tokens=replies, ignore_eos=True, timeout_s=1200)
         for thread in threads:
             thread.join()

@@ -21,7 +21,7 @@ ORPHAN_S_MAX = 1.0
 
 def command(source, out, *options, devices="2xcpu"):
     return [str(MUSTER), "generate", str(DECODER), "--prompts", str(source), "-o", str(out), "--raw", "--max-tokens", str(TOKENS),
-            "--devices", devices, *SAMPLING, *options]
+            "--devices", devices, "--precision", "own", *SAMPLING, *options]
 
 
 def run(source, out, *options, **where):
@@ -102,7 +102,7 @@ def measure(report, arguments):
     asked = [json.loads(line)["text"] for line in source.read_text().splitlines()]
     different = []
     for index in generator.sample(range(PROMPTS), ALONE):
-        alone = replies.generate(asked[index], "--max-tokens", TOKENS, *SAMPLING[:4], "--seed", lines[index]["seed"])
+        alone = replies.generate(asked[index], "--max-tokens", TOKENS, "--precision", "own", *SAMPLING[:4], "--seed", lines[index]["seed"])
         if alone["text"] != lines[index]["text"]:
             different.append(index)
     report.add(holds(f"of {ALONE} asked by themselves with their seed, other texts", not different, f"{len(different)}", "0"))

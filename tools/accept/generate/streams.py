@@ -12,6 +12,8 @@ MODEL = "chat"
 
 
 def decoder_server(*words, name="generate", **options):
+    """In the file's own bits where the words name no precision: what auto measures may differ from run to run."""
+    words = words if "--precision" in words else (*words, "--precision", "own")
     return serving(f"{MODEL}={DECODER}", *words, name=name, **options)
 
 
