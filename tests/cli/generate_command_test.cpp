@@ -44,6 +44,18 @@ TEST(GenerateCommand, TakesItsPromptFromStandardInput) {
   EXPECT_EQ(nlohmann::json::parse(given.out)["text"], "00 11");
 }
 
+TEST(GenerateCommand, RefusesAPrecisionThatItDoesNotKnow) {
+  Muster muster("generate_precision");
+  for (const std::string command : {"generate", "chat"}) {
+    std::vector<std::string> words{command, "m.gguf", "--precision", "eight"};
+    if (command == "generate") words.insert(words.end(), {"-p", "Hi"});
+    const auto refused = muster.run(words);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_EQ(refused.err,
+              "muster: --precision must be auto, own, bf16, fp32 or int8: \"eight\"\n");
+  }
+}
+
 TEST(GenerateCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
   Muster muster("generate_prefix_cache");
   write_tiny_decoder(muster, muster.folder() / "model");

@@ -5,6 +5,8 @@
     llama_cpp_reference.py floats FILE.gguf                 all tensors by name as float32, on standard output
     llama_cpp_reference.py quantise OUT.gguf SEED           a made model whose tensors are of every type that is read
     llama_cpp_reference.py convert IN.gguf OUT.gguf Q4_0    the same model with its weights in another type
+    llama_cpp_reference.py divergence FILE.gguf IDS FOLDER  the mean KL of its next tokens, as the file is and in Q8_0, from those in float32, over
+                                                            texts of ids (a text a line); FOLDER is for the two models that it makes of the file
 """
 
 import ctypes
@@ -19,7 +21,7 @@ import numpy as np
 
 TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
 ROWS, COLUMNS = 24, 1024
-FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "BF16": 32}  # llama.h, enum llama_ftype
+FILE_TYPES = {"F32": 0, "Q4_0": 2, "Q8_0": 7, "BF16": 32}  # llama.h, enum llama_ftype
 
 
 class Traits(ctypes.Structure):
@@ -104,6 +106,35 @@ def convert(source, out, kind):
         sys.exit(f"llama.cpp cannot make {kind} of {source}")
 
 
+def log_probabilities(path, texts, **options):
+    """Of all positions of a text, text by text: [ids, vocabulary]."""
+    longest = max(map(len, texts))
+    model = llama_cpp.Llama(model_path=path, n_ctx=max(longest, 256), n_batch=max(longest, 256), logits_all=True, verbose=False, **options)
+    for ids in texts:
+        model.reset()
+        model.eval(ids)
+        logits = np.array(model.scores[:len(ids)], np.float32)
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits, dtype=np.float64).sum(axis=1, keepdims=True)).astype(np.float32)
+        yield logits
+
+
+def write_divergence(path, ids, folder):
+    texts = [[int(word) for word in line.split()] for line in open(ids, encoding="ascii")]
+    whole, q8_0 = (str(pathlib.Path(folder) / name) for name in ("f32.gguf", "q8_0.gguf"))
+    convert(path, whole, "F32")
+    convert(path, q8_0, "Q8_0")
+    # With keys and values in float32, too: ggml's type 0.
+    reference = list(log_probabilities(whole, texts, type_k=0, type_v=0))
+    positions = sum(map(len, texts))
+    means = {"positions": positions}
+    for name, file in {"own": path, "q8_0": q8_0}.items():
+        sums = (float((np.exp(p.astype(np.float64)) * (p.astype(np.float64) - q)).sum())
+                for p, q in zip(reference, log_probabilities(file, texts), strict=True))
+        means[name] = sum(sums) / positions
+    print(json.dumps(means))
+
+
 llama_cpp.llama_log_set(ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None), None)
 llama_cpp.llama_backend_init()
-{"ids": write_ids, "stops": write_stops, "floats": write_floats, "quantise": quantise, "convert": convert}[sys.argv[1]](*sys.argv[2:])
+{"ids": write_ids, "stops": write_stops, "floats": write_floats, "quantise": quantise, "convert": convert, "divergence": write_divergence}[sys.argv[1]](*sys.argv[2:])
