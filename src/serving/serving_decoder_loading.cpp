@@ -52,14 +52,14 @@ Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked,
 //
 // Errors: Cancelled. Threads: any.
 Status ServingDecoders::settle_precision(ServingDecoder& decoder, const Watch& watch) const {
-  auto place = decoder.devices.front();
+  auto widest = decoder.devices.front();
   for (const auto index : decoder.devices) {
-    if (options_.devices[index].cpus.size() > options_.devices[place].cpus.size()) place = index;
+    if (options_.devices[index].cpus.size() > options_.devices[widest].cpus.size()) widest = index;
   }
   const auto available = events_.memory_available ? events_.memory_available() : std::nullopt;
   const DecoderPrecisionQuestion question{.source = decoder.path,
-                                          .device = options_.devices[place],
-                                          .memory_bytes = memory_.room(place, 0, available),
+                                          .device = options_.devices[widest],
+                                          .memory_bytes = memory_.room(widest, 0, available),
                                           .build = std::string(build_name()),
                                           .cache_folder = options_.cache_folder};
   const DecoderProbeOptions probing{.device = question.device,
