@@ -136,6 +136,25 @@ TEST_F(WorkerTest, ServesAnEncoderAndACrossEncoderSideBySide) {
   EXPECT_TRUE(end());
 }
 
+TEST_F(WorkerTest, MeasuresADecoderOrSaysWhyNot) {
+  ProbeDecoder probe{.source = fixture("decoders/llama"),
+                     .precisions = {DecoderPrecision::Fp32, DecoderPrecision::Bf16},
+                     .lengths = {3},
+                     .ids = {5, 6, 7}};
+  say(MessageType::ProbeDecoder, probe);
+  const auto answer = next();
+  ASSERT_EQ(answer.type(), MessageType::DecoderVerdict);
+  const auto verdict = decode_decoder_verdict(answer.payload);
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  ASSERT_EQ(verdict->measures.size(), 2U);
+  EXPECT_EQ(verdict->measures[1].precision, DecoderPrecision::Bf16);
+  EXPECT_GT(verdict->measures[1].tokens_per_second, 0);
+  probe.source = fixture("none");
+  say(MessageType::ProbeDecoder, probe);
+  EXPECT_EQ(next().type(), MessageType::Failed) << "and the worker lives on";
+  EXPECT_TRUE(end());
+}
+
 TEST_F(WorkerTest, AnExpectedBatchIsAnsweredWheneverItComes) {
   const ModelRequest model{.model_folder = fixture("bert")};
   load(1, model);
