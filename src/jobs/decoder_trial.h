@@ -33,10 +33,9 @@ struct DecoderTrial {
 /// Compared are fp32, bf16 and a GGUF file's own bits, as far as the engine has them for the model
 /// and a worker fits into memory: never int8, which is taken by name alone.
 ///
-/// A measurement takes about two seconds for each precision of a model of 135 million weights on
-/// two cores, and grows with the model. So one with more than 2 GiB of weights in fp32 is measured
-/// over its first layers and its head, of shapes as all others, without fp32, which is never the
-/// fastest there; how close the others are to it is not measured then.
+/// A measurement's time grows with the model. So one with more than 2 GiB of weights in fp32 is
+/// measured over its first layers and its head, of shapes as all others, without fp32, which reads
+/// the most for each token; how close the others are to it is not measured then.
 ///
 /// memory_bytes: what a worker may take; nullopt: not known. Threads: pure.
 DecoderTrial plan_decoder_trial(const ModelDescription& model, std::uint32_t threads,
@@ -47,9 +46,8 @@ DecoderTrial plan_decoder_trial(const ModelDescription& model, std::uint32_t thr
 /// that the measurement's noise decides.
 ///
 /// Source of the limit: llama.cpp's table of Llama 3 8B (examples/perplexity/README.md, commit
-/// 0b8d056), where Q6_K, which is commonly taken for as good as the model, has 0.0057, Q5_K_M
-/// 0.0111 and Q4_K_M more than 0.03: what a choice that nobody has made may cost is less than what
-/// the file's own quantisation has cost.
+/// 0b8d056), where Q8_0 has 0.0014, Q6_K 0.0057, Q5_K_M 0.0111 and Q5_1 0.0185: what a choice that
+/// nobody has made may cost is less than what any quantisation to five bits costs there.
 DecoderPrecisionChoice choose_decoder_precision(const DecoderTrial& trial,
                                                 const DecoderVerdict& verdict);
 
