@@ -131,8 +131,6 @@ TEST_F(CommandLine, ChecksSettingsBeforeAnythingElse) {
   expect_error(
       {"embed", "model", "in.txt", "-o", "x.npy", "--precision", "bf61"}, 2,
       "--precision must be one of auto, fp32, bf16, fp16, int8: \"bf61\"; did you mean bf16?");
-  expect_error({"embed", "model", "in.txt", "-o", "x.npy", "--precision", "own"}, 2,
-               "--precision: own is for models that generate; embed has fp32, bf16, fp16 and int8");
   expect_error({"embed", "model", "in.txt", "-o", "x.npy", "--batch-tokens", "-1"}, 2,
                "--batch-tokens must be a whole number from 64 to 1048576: \"-1\"");
   muster_.write("muster.yaml", "batch_token: 64\n");

@@ -52,6 +52,15 @@ TEST_F(EmbedCommand, AFileOfSomebodysOwnIsNotReplaced) {
   EXPECT_EQ(embed({"notes.txt", "-o", "mine.jsonl"}).exit_code, 0) << "its own is replaced";
 }
 
+TEST_F(EmbedCommand, AFilesOwnBitsAreOfModelsThatGenerate) {
+  const auto refused = muster_.run(
+      with_test_worker({"embed", tiny_model(), "notes.txt", "-o", "x.npy", "--precision", "own"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err,
+            "muster: --precision: own is for models that generate; embed has fp32, bf16, fp16 and "
+            "int8\n");
+}
+
 TEST_F(EmbedCommand, FieldsOfPlainLinesAreRefused) {
   const auto expect_refused = [&](const Words& words, const std::string& message) {
     auto all = words;
