@@ -226,36 +226,43 @@ void combine_rows(const HeadTables& tables, const float (&inverse_sums)[Simd::kR
       });
 }
 
-/// One head of one sequence.
+/// One head of one sequence, for the queries of `strips`; `is_packed`: keys and values are in the
+/// tables.
 template <typename Simd, typename T>
-void attend_head(const AttentionShape& shape, std::uint32_t head, std::span<const T* const> rows,
-                 const HeadTables& tables, T* out) {
+void attend_head(const AttentionShape& shape, std::uint32_t head, const StripPart& strips,
+                 bool is_packed, std::span<const T* const> rows, const HeadTables& tables, T* out) {
   const std::size_t hidden = std::size_t{shape.head_count} * shape.head_size;
   const std::size_t column = std::size_t{head} * shape.head_size;
-  pack_keys<Simd>(tables, rows, hidden + column);
-  pack_values<Simd>(tables, rows, 2 * hidden + column);
+  if (!is_packed) {
+    pack_keys<Simd>(tables, rows, hidden + column);
+    pack_values<Simd>(tables, rows, 2 * hidden + column);
+  }
   const float* bias = shape.relative_bias == nullptr
                           ? nullptr
                           : shape.relative_bias + head * shape.relative_bias_stride +
                                 shape.relative_bias_stride / 2;
-  for_each_strip<Simd::kRowsMax>(rows.size(), [&]<std::size_t kRows>(std::size_t begin) {
-    pack_queries(tables, rows.subspan(begin, kRows), column);
-    score_rows<Simd, kRows>(tables);
-    float inverse_sums[Simd::kRowsMax];
-    for (std::size_t i = 0; i < kRows; ++i) {
-      const float* row_bias = bias == nullptr ? nullptr : bias - (begin + i);
-      inverse_sums[i] = 1.0F / exponentiate_row<Simd>(tables.scores + i * tables.length_wide,
-                                                      tables.length, row_bias);
-    }
-    combine_rows<Simd, kRows>(tables, inverse_sums, out + begin * hidden + column, hidden);
-  });
+  for_each_strip_of<Simd::kRowsMax>(
+      strips, rows.size(), [&]<std::size_t kRows>(std::size_t begin) {
+        pack_queries(tables, rows.subspan(begin, kRows), column);
+        score_rows<Simd, kRows>(tables);
+        float inverse_sums[Simd::kRowsMax];
+        for (std::size_t i = 0; i < kRows; ++i) {
+          const float* row_bias = bias == nullptr ? nullptr : bias - (begin + i);
+          inverse_sums[i] = 1.0F / exponentiate_row<Simd>(tables.scores + i * tables.length_wide,
+                                                          tables.length, row_bias);
+        }
+        combine_rows<Simd, kRows>(tables, inverse_sums, out + begin * hidden + column, hidden);
+      });
 }
 
 template <typename Simd, typename T>
-void attend(const AttentionShape& shape, std::span<const T* const> rows, T* out, float* scratch) {
+void attend(const AttentionShape& shape, const AttentionPart& part, std::span<const T* const> rows,
+            T* out, float* scratch) {
   const auto tables = lay_out_tables<Simd>(shape, rows.size(), scratch);
-  for (std::uint32_t head = 0; head < shape.head_count; ++head) {
-    attend_head<Simd>(shape, head, rows, tables, out);
+  const StripPart strips{.index = part.query_part, .count = part.query_part_count};
+  for (std::uint32_t head = part.head_begin; head < part.head_end; ++head) {
+    const bool is_packed = part.is_packed && head == part.head_begin;
+    attend_head<Simd>(shape, head, strips, is_packed, rows, tables, out);
   }
 }
 

@@ -1,8 +1,19 @@
 #include "engine/ops/bf16_product.h"
 
+#include <algorithm>
+
 #include "engine/ops/kernels_by_cpu.h"
 
 namespace muster::engine {
+
+PackedMatrix PackedMatrix::panel_range(std::size_t begin, std::size_t end) const {
+  const std::size_t column = begin * kColumns;
+  return {.panels = panels + begin * panels_size(kColumns, in_size),
+          .bias = bias + column,
+          .in_size = in_size,
+          .out_size = std::min(end * kColumns, out_size) - column,
+          .out_stride = out_stride == 0 ? out_size : out_stride};
+}
 
 void pack_panels(const float* weight, std::size_t out_size, std::size_t in_size, Bfloat16* panels) {
   constexpr auto kColumns = PackedMatrix::kColumns;

@@ -127,6 +127,7 @@ void finish_row(std::optional<Activation> activation, const float* sums, std::si
 void multiply_avx512_bf16(const PackedMatrix& matrix, std::size_t row_count, const Bfloat16* x,
                           std::optional<Activation> activation, Bfloat16* out) {
   const std::size_t in_size = matrix.in_size;
+  const std::size_t out_stride = matrix.out_stride == 0 ? matrix.out_size : matrix.out_stride;
   const std::size_t panel_size = panels_size(kColumns, in_size);
   alignas(64) float sums[kRowsMax * kColumns];
   for (std::size_t column = 0; column < matrix.out_size; column += kColumns) {
@@ -136,7 +137,7 @@ void multiply_avx512_bf16(const PackedMatrix& matrix, std::size_t row_count, con
       multiply_strip<kRows>({x + begin * in_size, in_size, sums}, panel, matrix.bias + column);
       for (std::size_t i = 0; i < kRows; ++i) {
         finish_row(activation, sums + i * kColumns, column_count,
-                   out + (begin + i) * matrix.out_size + column);
+                   out + (begin + i) * out_stride + column);
       }
     });
   }

@@ -2,9 +2,20 @@
 
 #include "engine/ops/fp32_product.h"
 
+#include <algorithm>
+
 #include "engine/ops/kernels_by_cpu.h"
 
 namespace muster::engine {
+
+Fp32Matrix Fp32Matrix::panel_range(std::size_t begin, std::size_t end) const {
+  const std::size_t column = begin * kColumns;
+  return {.panels = panels + column * in_size,
+          .bias = bias + column,
+          .in_size = in_size,
+          .out_size = std::min(end * kColumns, out_size) - column,
+          .out_stride = out_stride == 0 ? out_size : out_stride};
+}
 
 void pack_fp32_panels(const float* weight, std::size_t out_size, std::size_t in_size,
                       float* panels) {

@@ -17,6 +17,13 @@ struct Fp32Matrix {
   const float* bias = nullptr;    // [up(out)]
   std::size_t in_size = 0;
   std::size_t out_size = 0;
+  std::size_t out_stride = 0;  // from one row of the result to the next; 0: `out_size`
+
+  std::size_t panel_count() const { return (out_size + kColumns - 1) / kColumns; }
+
+  /// The panels [begin, end) alone. Their outputs have the bits that they have in the whole
+  /// product, where they begin at column `begin` x kColumns.
+  Fp32Matrix panel_range(std::size_t begin, std::size_t end) const;
 
   /// How many values `bias` has; `panels` has `in_size` times as many.
   static constexpr std::size_t padded_outputs(std::size_t out_size) {
@@ -31,7 +38,7 @@ void pack_fp32_panels(const float* weight, std::size_t out_size, std::size_t in_
 /// out = activation(x W^T + b) in float32. Each element is one sum in the order of the inputs,
 /// whatever the number of rows and wherever its row stands: any number of rows gives the same bits.
 ///
-/// Shapes: x [row_count, in], out [row_count, out], both dense.
+/// Shapes: x [row_count, in], dense; out [row_count, out], its rows `out_stride` apart.
 /// Threads: a stateless function.
 using Fp32Product = void (*)(const Fp32Matrix& matrix, std::size_t row_count, const float* x,
                              std::optional<Activation> activation, float* out);

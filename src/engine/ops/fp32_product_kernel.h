@@ -61,6 +61,7 @@ void multiply_fp32(const Fp32Matrix& matrix, std::size_t row_count, const float*
   constexpr std::size_t kWidth = Simd::kWidth;
   constexpr std::size_t kVectors = kColumns / kWidth;
   const std::size_t in_size = matrix.in_size;
+  const std::size_t out_stride = matrix.out_stride == 0 ? matrix.out_size : matrix.out_stride;
   for (std::size_t column = 0; column < matrix.out_size; column += kColumns) {
     const float* panel = matrix.panels + column * in_size;
     const auto column_count = std::min(kColumns, matrix.out_size - column);
@@ -69,7 +70,7 @@ void multiply_fp32(const Fp32Matrix& matrix, std::size_t row_count, const float*
       multiply_fp32_strip<Simd, kRows>(x + begin * in_size, in_size, panel, matrix.bias + column,
                                        sums);
       for (std::size_t i = 0; i < kRows; ++i) {
-        float* to = out + (begin + i) * matrix.out_size + column;
+        float* to = out + (begin + i) * out_stride + column;
         for (std::size_t v = 0; v * kWidth < column_count; ++v) {
           const auto value = activate<Simd>(activation, sums[i][v]);
           Simd::store_first(to + v * kWidth, value, std::min(kWidth, column_count - v * kWidth));

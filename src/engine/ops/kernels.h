@@ -23,6 +23,23 @@ struct AttentionShape {
   std::size_t relative_bias_stride = 0;
 };
 
+/// Part of a sequence's attention: some heads, and with them all queries or some. However it is cut
+/// into parts, every row has the same bits.
+struct AttentionPart {
+  std::uint32_t head_begin = 0;
+  std::uint32_t head_end = 0;
+  std::size_t query_part = 0;  // of `query_part_count`, each of them some strips of query rows
+  std::size_t query_part_count = 1;
+  /// The scratch holds the keys and values of `head_begin` of this sequence, since that was the
+  /// last head of the call before: they need not be copied again.
+  bool is_packed = false;
+};
+
+/// All of it.
+inline AttentionPart whole_attention(const AttentionShape& shape) {
+  return {.head_begin = 0, .head_end = shape.head_count};
+}
+
 /// Layer normalisation: weight and bias are [size].
 struct LayerNormShape {
   const float* weight = nullptr;
@@ -41,14 +58,15 @@ struct Kernels {
   /// How many floats of scratch `attend` needs for a sequence; for speed on a 64-byte boundary.
   std::size_t (*attention_scratch_size)(const AttentionShape& shape, std::size_t length);
 
-  /// out[i] = softmax(q_i k^T / sqrt(head_size) + bias) v.
+  /// out[i] = softmax(q_i k^T / sqrt(head_size) + bias) v, for the rows and columns of the part;
+  /// the others stay as they are.
   ///
   /// Shapes: rows [length] pointers to [3 x hidden]; out [length, hidden].
   /// Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1.
-  void (*attend_fp32)(const AttentionShape& shape, std::span<const float* const> rows, float* out,
-                      float* scratch);
-  void (*attend_bf16)(const AttentionShape& shape, std::span<const Bfloat16* const> rows,
-                      Bfloat16* out, float* scratch);
+  void (*attend_fp32)(const AttentionShape& shape, const AttentionPart& part,
+                      std::span<const float* const> rows, float* out, float* scratch);
+  void (*attend_bf16)(const AttentionShape& shape, const AttentionPart& part,
+                      std::span<const Bfloat16* const> rows, Bfloat16* out, float* scratch);
 
   /// hidden = layer_norm(hidden + update), row by row, in place; `narrow`, where it is not nullptr,
   /// gets the same rounded to bf16.

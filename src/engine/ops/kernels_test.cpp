@@ -75,7 +75,7 @@ TEST_P(KernelsTest, AttentionIsTheFormulaForAnyLengthAndHeadSize) {
         for (std::size_t i = 0; i < length; ++i) rows.push_back(qkv.data() + i * 3 * hidden);
         std::vector<float> out(length * hidden);
         std::vector<float> scratch(GetParam()->attention_scratch_size(shape, length));
-        GetParam()->attend_fp32(shape, rows, out.data(), scratch.data());
+        GetParam()->attend_fp32(shape, whole_attention(shape), rows, out.data(), scratch.data());
         const auto expected = reference_attention(shape, qkv, length);
         for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[i], 1e-5) << i;
       }
@@ -90,7 +90,7 @@ TEST_P(KernelsTest, AttentionSurvivesScoresFarApart) {
   const std::vector<const float*> rows{&qkv[0], &qkv[3], &qkv[6]};
   std::vector<float> out(3);
   std::vector<float> scratch(GetParam()->attention_scratch_size(shape, 3));
-  GetParam()->attend_fp32(shape, rows, out.data(), scratch.data());
+  GetParam()->attend_fp32(shape, whole_attention(shape), rows, out.data(), scratch.data());
   EXPECT_FLOAT_EQ(out[0], 5);  // q 100: keys 100, -100, 1
   EXPECT_FLOAT_EQ(out[1], 5);
   EXPECT_FLOAT_EQ(out[2], 9);  // q -100: the key -100
@@ -107,7 +107,7 @@ TEST_P(KernelsTest, AKeyThatIsNoNumberIsNotLost) {
     for (std::size_t i = 0; i < length; ++i) rows.push_back(qkv.data() + i * 24);
     std::vector<float> out(length * 8);
     std::vector<float> scratch(GetParam()->attention_scratch_size(shape, length));
-    GetParam()->attend_fp32(shape, rows, out.data(), scratch.data());
+    GetParam()->attend_fp32(shape, whole_attention(shape), rows, out.data(), scratch.data());
     for (const float value : out) ASSERT_TRUE(std::isnan(value)) << "a key at " << place;
   }
 }
@@ -130,8 +130,8 @@ TEST_P(KernelsTest, Bf16AttentionIsTheSameArithmeticOnRoundedInputs) {
   std::vector<float> out(length * 64);
   std::vector<Bfloat16> narrow_out(length * 64);
   std::vector<float> scratch(GetParam()->attention_scratch_size(shape, length));
-  GetParam()->attend_fp32(shape, rows, out.data(), scratch.data());
-  GetParam()->attend_bf16(shape, narrow_rows, narrow_out.data(), scratch.data());
+  GetParam()->attend_fp32(shape, whole_attention(shape), rows, out.data(), scratch.data());
+  GetParam()->attend_bf16(shape, whole_attention(shape), narrow_rows, narrow_out.data(), scratch.data());
   for (std::size_t i = 0; i < out.size(); ++i) {
     EXPECT_EQ(narrow_out[i].bits, to_bfloat16(out[i]).bits) << i;
   }

@@ -11,6 +11,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -50,6 +51,24 @@ at::Tensor multiply_by_onednn(const at::Tensor& x, const at::Tensor& weight, con
       return linear_pointwise(x, weight, bias, "relu", "");
   }
   return linear_pointwise(x, weight, bias, "none", "");
+}
+
+// Items of a product that is shared out: a few for each lane, so that all end at about the same
+// time, but none so small that claiming it takes a tenth of its time.
+constexpr std::size_t kItemsOfALane = 8;
+constexpr std::uint64_t kItemWork = std::uint64_t{1} << 18U;  // as in SharingLimits
+
+// Calls `multiply(begin, end)` for ranges of panels that are all of them together.
+template <typename Multiply>
+void share_panels(LaneSeat& seat, std::uint64_t work, std::size_t panel_count,
+                  Multiply&& multiply) {
+  const std::size_t lanes = seat.lanes_now(work);
+  if (lanes < 2) return multiply(std::size_t{0}, panel_count);
+  const std::size_t count = std::min(
+      {panel_count, kItemsOfALane * lanes, std::max<std::size_t>(lanes, work / kItemWork)});
+  seat.share({.count = count, .work = work}, [&](std::size_t item, std::size_t) {
+    multiply(panel_count * item / count, panel_count * (item + 1) / count);
+  });
 }
 
 }  // namespace
@@ -124,36 +143,53 @@ void PackedLinear::pack_for_int8(const at::Tensor& weight, const at::Tensor& bia
 }
 
 at::Tensor PackedLinear::apply(const at::Tensor& x, std::optional<Activation> activation) const {
-  if (bf16_product_ != nullptr) return apply_bf16(x, activation);
-  if (fp32_product_ != nullptr) return apply_fp32(x, activation);
-  if (int8_kernels_ != nullptr) return apply_int8(x, activation);
+  LaneSeat alone;
+  return apply(x, activation, alone);
+}
+
+at::Tensor PackedLinear::apply(const at::Tensor& x, std::optional<Activation> activation,
+                               LaneSeat& seat) const {
+  if (bf16_product_ != nullptr) return apply_bf16(x, activation, seat);
+  if (fp32_product_ != nullptr) return apply_fp32(x, activation, seat);
+  if (int8_kernels_ != nullptr) return apply_int8(x, activation, seat);
   return multiply_by_onednn(x, packed_, bias_, activation);
 }
 
-at::Tensor PackedLinear::apply_bf16(const at::Tensor& x,
-                                    std::optional<Activation> activation) const {
+at::Tensor PackedLinear::apply_bf16(const at::Tensor& x, std::optional<Activation> activation,
+                                    LaneSeat& seat) const {
   auto out = at::empty({x.size(0), out_size_}, at::kBFloat16);
   const PackedMatrix matrix{static_cast<const Bfloat16*>(packed_.const_data_ptr()),
                             bias_.const_data_ptr<float>(), static_cast<std::size_t>(in_size_),
                             static_cast<std::size_t>(out_size_)};
-  bf16_product_(matrix, static_cast<std::size_t>(x.size(0)),
-                static_cast<const Bfloat16*>(x.const_data_ptr()), activation,
-                static_cast<Bfloat16*>(out.mutable_data_ptr()));
+  const auto row_count = static_cast<std::size_t>(x.size(0));
+  const auto* from = static_cast<const Bfloat16*>(x.const_data_ptr());
+  auto* to = static_cast<Bfloat16*>(out.mutable_data_ptr());
+  share_panels(seat, row_count * matrix.in_size * matrix.out_size, matrix.panel_count(),
+               [&](std::size_t begin, std::size_t end) {
+                 bf16_product_(matrix.panel_range(begin, end), row_count, from, activation,
+                               to + begin * PackedMatrix::kColumns);
+               });
   return out;
 }
 
-at::Tensor PackedLinear::apply_fp32(const at::Tensor& x,
-                                    std::optional<Activation> activation) const {
+at::Tensor PackedLinear::apply_fp32(const at::Tensor& x, std::optional<Activation> activation,
+                                    LaneSeat& seat) const {
   auto out = at::empty({x.size(0), out_size_}, at::kFloat);
   const Fp32Matrix matrix{packed_.const_data_ptr<float>(), bias_.const_data_ptr<float>(),
                           static_cast<std::size_t>(in_size_), static_cast<std::size_t>(out_size_)};
-  fp32_product_(matrix, static_cast<std::size_t>(x.size(0)), x.const_data_ptr<float>(), activation,
-                out.mutable_data_ptr<float>());
+  const auto row_count = static_cast<std::size_t>(x.size(0));
+  const auto* from = x.const_data_ptr<float>();
+  auto* to = out.mutable_data_ptr<float>();
+  share_panels(seat, row_count * matrix.in_size * matrix.out_size, matrix.panel_count(),
+               [&](std::size_t begin, std::size_t end) {
+                 fp32_product_(matrix.panel_range(begin, end), row_count, from, activation,
+                               to + begin * Fp32Matrix::kColumns);
+               });
   return out;
 }
 
-at::Tensor PackedLinear::apply_int8(const at::Tensor& x,
-                                    std::optional<Activation> activation) const {
+at::Tensor PackedLinear::apply_int8(const at::Tensor& x, std::optional<Activation> activation,
+                                    LaneSeat& seat) const {
   const auto in = static_cast<std::size_t>(in_size_);
   const auto out_size = static_cast<std::size_t>(out_size_);
   const auto row_count = static_cast<std::size_t>(x.size(0));
@@ -172,8 +208,11 @@ at::Tensor PackedLinear::apply_int8(const at::Tensor& x,
                           out_size};
   const Int8Rows rows{row_count, quants.const_data_ptr<std::uint8_t>(),
                       scales.const_data_ptr<float>()};
-  int8_kernels_->multiply(matrix, 0, Int8Matrix::panel_count(out_size), rows, activation,
-                          out.mutable_data_ptr<float>());
+  auto* to = out.mutable_data_ptr<float>();
+  share_panels(seat, row_count * in * out_size, Int8Matrix::panel_count(out_size),
+               [&](std::size_t begin, std::size_t end) {
+                 int8_kernels_->multiply(matrix, begin, end, rows, activation, to);
+               });
   return out;
 }
 

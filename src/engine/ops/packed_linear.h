@@ -7,6 +7,7 @@
 #include "engine/ops/bf16_product.h"
 #include "engine/ops/fp32_product.h"
 #include "engine/ops/int8_product.h"
+#include "engine/ops/lane_team.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
 
@@ -27,6 +28,9 @@ class PackedLinear {
 
   /// Shapes: x [rows, in], dense -> [rows, out], both of `scalar_type` of the precision.
   /// The activation is applied to the float32 sums, before any rounding.
+  /// With a seat our own products are shared out by panels of outputs, each computed as it is
+  /// alone; oneDNN's is not, since its kernels may sum in another order for fewer outputs.
+  at::Tensor apply(const at::Tensor& x, std::optional<Activation> activation, LaneSeat& seat) const;
   at::Tensor apply(const at::Tensor& x, std::optional<Activation> activation = std::nullopt) const;
 
   std::int64_t in_size() const { return in_size_; }
@@ -40,9 +44,12 @@ class PackedLinear {
   void pack_for_bf16(const at::Tensor& weight, const at::Tensor& bias);
   void pack_for_fp32(const at::Tensor& weight, const at::Tensor& bias);
   void pack_for_int8(const at::Tensor& weight, const at::Tensor& bias);
-  at::Tensor apply_bf16(const at::Tensor& x, std::optional<Activation> activation) const;
-  at::Tensor apply_fp32(const at::Tensor& x, std::optional<Activation> activation) const;
-  at::Tensor apply_int8(const at::Tensor& x, std::optional<Activation> activation) const;
+  at::Tensor apply_bf16(const at::Tensor& x, std::optional<Activation> activation,
+                        LaneSeat& seat) const;
+  at::Tensor apply_fp32(const at::Tensor& x, std::optional<Activation> activation,
+                        LaneSeat& seat) const;
+  at::Tensor apply_int8(const at::Tensor& x, std::optional<Activation> activation,
+                        LaneSeat& seat) const;
 
   // All nullptr: oneDNN's.
   Bf16Product bf16_product_;

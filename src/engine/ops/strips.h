@@ -29,4 +29,24 @@ void for_each_strip(std::size_t count, Visit&& visit) {
   }
 }
 
+/// One of `count` parts of a run of strips.
+struct StripPart {
+  std::size_t index = 0;
+  std::size_t count = 1;
+};
+
+/// Visits those strips of `for_each_strip<kMax>(count, …)` that are the part's, which may be none:
+/// strip for strip the same calls as there, so that a row has the same neighbours.
+template <std::size_t kMax, typename Visit>
+void for_each_strip_of(const StripPart& part, std::size_t count, Visit&& visit) {
+  const std::size_t strip_count = (count + kMax - 1) / kMax;
+  const std::size_t end = strip_count * (part.index + 1) / part.count;
+  for (std::size_t strip = strip_count * part.index / part.count; strip < end; ++strip) {
+    const std::size_t least = count / strip_count;
+    const std::size_t longer = count % strip_count;  // so many strips, the first ones, have one more
+    const std::size_t begin = strip * least + (strip < longer ? strip : longer);
+    visit_with_size<kMax>(least + (strip < longer ? 1 : 0), begin, visit);
+  }
+}
+
 }  // namespace muster::engine

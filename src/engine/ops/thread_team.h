@@ -4,11 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "engine/ops/claimed_items.h"
 
 namespace muster::engine {
 
@@ -57,26 +58,13 @@ class ThreadTeam {
   }
 
  private:
-  using Call = void (*)(void* work, std::size_t index, std::size_t member);
-
-  void start(std::size_t count, Call call, void* work);
+  void start(std::size_t count, ClaimedItems::Call call, void* work);
   void end_helpers();
-  bool do_one(std::size_t member);
-  void keep_failure();
   void help(std::size_t member);
   bool await_work();
 
-  // Work is claimed by taking one off `left_`. Whoever has claimed an item may read the three
-  // below: they change only when every claimed item is done.
-  alignas(64) std::atomic<std::uint32_t> left_{0};
-  alignas(64) std::atomic<std::uint32_t> done_{0};
+  ClaimedItems items_;
   alignas(64) std::atomic<std::uint32_t> sleeping_{0};
-  std::size_t count_ = 0;
-  Call call_ = nullptr;
-  void* work_ = nullptr;
-  // Written by the first item that throws, read when all are done.
-  std::atomic_flag has_failed_;
-  std::exception_ptr failure_;
   std::vector<std::thread> helpers_;
 };
 

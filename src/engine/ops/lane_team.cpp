@@ -1,0 +1,105 @@
+// Idle lanes wait for two things at once: a batch, which they are called for, and items of another
+// lane. Both raise `events_`, on which they sleep; who looks and then sleeps has read it first, so
+// nothing that comes meanwhile is slept through.
+
+#include "engine/ops/lane_team.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace muster::engine {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock;
+
+constexpr int kPauses = 16;  // between two looks at the clock: less than a microsecond
+
+}  // namespace
+
+void LaneTeam::call() {
+  calls_.fetch_add(1);
+  events_.fetch_add(1);
+  events_.notify_one();
+}
+
+void LaneTeam::call_all() {
+  calls_.fetch_add(1);
+  events_.fetch_add(1);
+  events_.notify_all();
+}
+
+void LaneTeam::help(std::size_t member, std::uint32_t calls_seen) {
+  idle_.fetch_add(1);
+  auto until = SteadyTime::now() + kPollTime;
+  while (calls_.load() == calls_seen) {
+    const auto event = events_.load();
+    if (items_.do_one(member)) {
+      until = SteadyTime::now() + kPollTime;
+    } else if (idle_.load() < size_ && SteadyTime::now() < until) {
+      for (int i = 0; i < kPauses; ++i) pause_briefly();
+    } else {
+      sleeping_.fetch_add(1);
+      if (calls_.load() == calls_seen && !items_.has_some()) events_.wait(event);
+      sleeping_.fetch_sub(1);
+      until = SteadyTime::now() + kPollTime;
+    }
+  }
+  idle_.fetch_sub(1);
+}
+
+// False: nobody is idle, or another lane shares out.
+bool LaneTeam::try_share(const Sharer& sharer, std::size_t count, ClaimedItems::Call call,
+                         void* work, std::chrono::nanoseconds& helped) {
+  if (idle_count() == 0 || is_shared_.test_and_set(std::memory_order_acquire)) return false;
+  sharer_ = sharer.member;
+  call_ = call;
+  work_ = work;
+  helped_ns_.store(0, std::memory_order_relaxed);
+  items_.put(count, &LaneTeam::do_item, this);
+  wake(std::min(sharer.lanes_most, count) - 1);
+  while (items_.do_one(sharer.member)) {
+  }
+  const auto failure = items_.finish();
+  helped += std::chrono::nanoseconds(helped_ns_.load(std::memory_order_relaxed));
+  is_shared_.clear(std::memory_order_release);
+  if (failure) std::rethrow_exception(failure);
+  return true;
+}
+
+// The time of an item is booked before the item counts as done, so that its owner finds it.
+void LaneTeam::do_item(void* team, std::size_t index, std::size_t member) {
+  auto& self = *static_cast<LaneTeam*>(team);
+  if (member == self.sharer_) return self.call_(self.work_, index, member);
+  const auto begin = SteadyTime::now();
+  self.call_(self.work_, index, member);
+  const std::chrono::nanoseconds took = SteadyTime::now() - begin;
+  self.helped_ns_.fetch_add(took.count(), std::memory_order_relaxed);
+}
+
+// Who is awake comes by itself, and who was woken a moment ago is on its way.
+void LaneTeam::wake(std::size_t helpers_most) {
+  const auto sleeping = sleeping_.load();
+  if (sleeping == 0) return;
+  const auto idle = idle_count();
+  const auto awake = idle > sleeping ? idle - sleeping : 0;
+  const auto now = SteadyTime::now();
+  if (awake >= helpers_most || now - woken_at_ < kPollTime) return;
+  woken_at_ = now;
+  events_.fetch_add(1);
+  const auto wanted = helpers_most - awake;
+  if (wanted >= sleeping) return events_.notify_all();
+  for (std::size_t i = 0; i < wanted; ++i) events_.notify_one();
+}
+
+void LaneSeat::begin_pass(std::uint64_t work) {
+  if (team_ == nullptr) return;
+  const auto of_a_lane = std::max<std::uint64_t>(1, team_->limits().pass);
+  lanes_most_ = std::min<std::uint64_t>(team_->size(), work / of_a_lane);
+}
+
+std::size_t LaneSeat::lanes_now(std::uint64_t work) const {
+  if (lanes_most_ < 2 || work < team_->limits().share) return 1;
+  return std::min(lanes_most_, 1 + team_->idle_count());
+}
+
+}  // namespace muster::engine
