@@ -2,8 +2,10 @@
 // batches of a fixed shape.
 //
 //   encode_bench MODEL_FOLDER [--device cpu|cuda|standin] [--precision fp32|bf16|fp16|int8]
-//                [--shape 32x128]... [--lanes N] [--seconds S]
+//                [--shape 32x128]... [--lanes N] [--helpers N] [--seconds S]
 //   encode_bench MODEL_FOLDER ... --serve     a shape per line on stdin, a JSON line for each
+//
+// --helpers: idle lanes, which help those that compute.
 //
 // With --serve another program can interleave its own rounds with ours, so that both see the same
 // machine; ./accept spine.9 does.
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "engine/encoder.h"
+#include "engine/ops/lane_team.h"
 #include "modelfile/model_folder.h"
 
 namespace muster {
@@ -40,6 +43,7 @@ struct Arguments {
   DeviceKind device = DeviceKind::Cpu;
   std::vector<std::string> shapes;
   unsigned lane_count = 1;
+  unsigned helper_count = 0;
   double seconds = 3;
   bool serve = false;
 };
@@ -89,6 +93,8 @@ std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) 
       arguments.shapes.push_back(words[++i]);
     } else if (word == "--lanes") {
       arguments.lane_count = static_cast<unsigned>(std::max(1, std::atoi(words[++i].c_str())));
+    } else if (word == "--helpers") {
+      arguments.helper_count = static_cast<unsigned>(std::max(0, std::atoi(words[++i].c_str())));
     } else if (word == "--seconds") {
       arguments.seconds = std::atof(words[++i].c_str());
     } else if (word == "--device") {
@@ -114,6 +120,31 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// Idle lanes behind those that compute, for as long as it lives.
+class Helpers {
+ public:
+  Helpers(engine::LaneTeam& team, const Arguments& arguments)
+      : team_(team), calls_(team.call_count()) {
+    for (unsigned i = 0; i < arguments.helper_count; ++i) {
+      threads_.emplace_back([this, &arguments, i] {
+        engine::enter_lane(arguments.device);
+        team_.help(arguments.lane_count + i, calls_);
+      });
+    }
+  }
+  ~Helpers() {
+    team_.call_all();
+    for (auto& thread : threads_) thread.join();
+  }
+  Helpers(const Helpers&) = delete;
+  Helpers& operator=(const Helpers&) = delete;
+
+ private:
+  engine::LaneTeam& team_;
+  const std::uint32_t calls_;
+  std::vector<std::thread> threads_;
+};
+
 // One batch per lane at a time until `seconds` are over; at least one batch each.
 Round run_round(const engine::Encoder& encoder, const Shape& shape, std::uint32_t vocab_size,
                 const Arguments& arguments, double seconds) {
@@ -124,6 +155,8 @@ Round run_round(const engine::Encoder& encoder, const Shape& shape, std::uint32_
     ids[i] = static_cast<std::uint32_t>(i * 7919 % vocab_size);
   }
   std::vector<std::uint64_t> batches(lane_count, 0);
+  engine::LaneTeam team(lane_count + arguments.helper_count);
+  const Helpers helpers(team, arguments);
   const auto start = Clock::now();
   const double cpu_start = cpu_seconds();
   std::vector<std::thread> lanes;
@@ -131,8 +164,9 @@ Round run_round(const engine::Encoder& encoder, const Shape& shape, std::uint32_
     lanes.emplace_back([&, lane] {
       engine::enter_lane(arguments.device);
       std::vector<float> rows(lengths.size() * encoder.dim());
+      engine::LaneSeat seat(team, lane);
       do {
-        if (const auto status = encoder.encode({ids, lengths}, rows); !status) {
+        if (const auto status = encoder.encode({ids, lengths}, rows, seat); !status) {
           fmt::print(stderr, "encode_bench: {}\n", status.error().message);
           std::exit(exit_code(status.error().kind));
         }
@@ -228,8 +262,8 @@ int main(int argc, char** argv) {
   if (!arguments) {
     fmt::print(stderr,
                "usage: encode_bench MODEL_FOLDER [--device cpu|cuda|standin] "
-               "[--precision fp32|bf16|fp16|int8] [--shape 32x128]... [--lanes N] [--seconds S] "
-               "[--serve]\n");
+               "[--precision fp32|bf16|fp16|int8] [--shape 32x128]... [--lanes N] [--helpers N] "
+               "[--seconds S] [--serve]\n");
     return muster::exit_code(muster::ErrorKind::InvalidArgument);
   }
   return muster::run(*arguments);

@@ -49,6 +49,21 @@ class Inbox {
     return item;
   }
 
+  /// nullopt where no item waits.
+  std::optional<Item> try_take() {
+    const std::lock_guard lock(mutex_);
+    if (items_.empty()) return std::nullopt;
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    return item;
+  }
+
+  /// Closed and empty: nothing will ever be taken again.
+  bool is_over() {
+    const std::lock_guard lock(mutex_);
+    return is_closed_ && items_.empty();
+  }
+
   /// No more pushes; takers drain what is left and then see nullopt.
   void close() {
     {

@@ -27,6 +27,7 @@
 #include "engine/models/encoder_weights.h"
 #include "engine/models/packed_encoder.h"
 #include "engine/ops/classification_head.h"
+#include "engine/ops/lane_team.h"
 #include "modelfile/safetensors.h"
 
 namespace muster::engine {
@@ -208,6 +209,11 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
 }
 
 Status Encoder::encode(const TextBatch& batch, std::span<float> rows) const {
+  LaneSeat alone;
+  return encode(batch, rows, alone);
+}
+
+Status Encoder::encode(const TextBatch& batch, std::span<float> rows, LaneSeat& seat) const {
   const auto& options = parts_->options;
   const auto& [layers, head] = parts_->model;
   const std::size_t width = dim();
@@ -216,7 +222,8 @@ Status Encoder::encode(const TextBatch& batch, std::span<float> rows) const {
     const c10::InferenceMode inference;
     const RowForm form{options.pooling, options.normalize, head ? &*head : nullptr};
     for_each_pass(batch, layers->tokens_per_pass(), [&](std::size_t first, const TextBatch& part) {
-      layers->make_rows(part, form, rows.subspan(first * width, part.lengths.size() * width));
+      const auto part_rows = rows.subspan(first * width, part.lengths.size() * width);
+      layers->make_rows(part, form, part_rows, seat);
     });
     return Done{};
   });
@@ -230,8 +237,9 @@ Status Encoder::last_hidden_state(const TextBatch& batch, std::span<float> hidde
     const c10::InferenceMode inference;
     auto* to = hidden.data();
     const auto& layers = *parts_->model.layers;
+    LaneSeat alone;
     for_each_pass(batch, layers.tokens_per_pass(), [&](std::size_t, const TextBatch& part) {
-      const auto state = layers.last_hidden_state(part);
+      const auto state = layers.last_hidden_state(part, alone);
       const std::size_t size = part.ids.size() * hidden_size;
       std::memcpy(to, state.const_data_ptr(), size * sizeof(float));
       to += size;

@@ -15,6 +15,8 @@
 
 namespace muster::engine {
 
+class LaneSeat;
+
 struct EncoderOptions {
   std::filesystem::path model_folder;
   EncoderSpec encoder;
@@ -39,7 +41,8 @@ struct TextBatch {
 /// One encoder with its packed weights, ready to turn token ids into vectors.
 ///
 /// A row depends only on its text and the equality class, never on the other texts of the batch,
-/// their order, the lane or the number of lanes: a product gives a row the same bits with any
+/// their order, the lane or the number of lanes, those that compute it together included
+/// (ops/lane_team.h): a product gives a row the same bits with any
 /// number of rows (ours), or with those that a self-test at load has found (`row_counts()`);
 /// attention is per sequence.
 ///
@@ -59,6 +62,9 @@ class Encoder {
   /// Shapes: rows [texts, dim] float32, row-major; of a cross-encoder dim is the label count.
   /// Errors: InvalidArgument (an id at or above vocab_size, a length of 0 or above the maximum,
   /// sizes that disagree); ResourceExhausted; Internal.
+  ///
+  /// On a CPU idle lanes of the seat's team help; without a seat the calling thread is alone.
+  Status encode(const TextBatch& batch, std::span<float> rows, LaneSeat& seat) const;
   Status encode(const TextBatch& batch, std::span<float> rows) const;
 
   /// The last hidden state before pooling, for parity tests. Shapes: hidden [tokens, hidden_size]

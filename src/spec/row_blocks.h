@@ -56,6 +56,18 @@ std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::u
 /// Cuts `row_count` rows into blocks of `most`; the last one takes what is left. No padding.
 std::vector<RowBlock> cut_rows(std::uint32_t row_count, std::uint32_t most);
 
+/// How many rows of `row_count` a block of our own product has, for `cut_rows`: kProductRowsMost,
+/// and where several lanes compute them so many that each lane gets as many blocks as the others. A
+/// block of few rows reads every weight for little; rows that would be cut into such stay together,
+/// and their products are shared out by outputs.
+std::uint32_t shared_block_rows(std::uint32_t row_count, std::uint32_t lane_count);
+
+/// Those of the allowed counts (descending) of which `row_count` rows have a block for each of
+/// several lanes, or the smallest; with one lane all.
+std::span<const std::uint32_t> shared_row_counts(std::uint32_t row_count,
+                                                 std::span<const std::uint32_t> allowed,
+                                                 std::uint32_t lane_count);
+
 /// Rows of the last block's end: what buffers must hold.
 std::uint32_t covered_row_count(std::span<const RowBlock> blocks);
 

@@ -132,7 +132,7 @@ struct Batch {
 
 /// Worker: the vectors or scores of a batch, decoded in place.
 struct Rows {
-  std::uint64_t engine_ns = 0;  // time inside the engine
+  std::uint64_t engine_ns = 0;  // time inside the engine, of all lanes that took part together
   std::uint64_t activation_peak_bytes =
       0;  // the most that all lanes held beside the weights, so far; 0: not counted
   std::uint32_t dim = 0;

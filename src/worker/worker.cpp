@@ -224,7 +224,8 @@ Status Worker::on_batch(std::uint64_t id, Batch batch, bool was_expected) {
   const bool is_small = job.batch.ids.size() <= kTokensOnReaderMost;
   if (was_expected && is_small && device_ == DeviceKind::Cpu && lanes_.size() == 1) {
     if (!std::exchange(is_reader_lane_, true)) engine::enter_lane();
-    return answer(job, expected_rows_);
+    engine::LaneSeat alone;
+    return answer(job, expected_rows_, alone);
   }
   return jobs_->push(std::move(job));
 }
@@ -285,13 +286,13 @@ void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
   cpus_ = cpus;
   pin_to(cpus);
   const std::size_t lane_count = this->lane_count();
-  jobs_ = std::make_unique<Inbox<Job>>(2 * lane_count + kCanariesMax);
+  // A GPU computes by itself: its lanes have nothing to share.
+  team_ = std::make_unique<engine::LaneTeam>(runs_as_gpu(device_) ? 1 : lane_count);
+  jobs_ = std::make_unique<LaneQueue<Job>>(*team_, 2 * lane_count + kCanariesMax);
   loads_ = std::make_unique<Inbox<Load>>(kLoadsMax);
   loader_ = std::jthread([this] { run_loader(); });
   for (std::size_t i = 0; i < lane_count; ++i) {
-    const bool is_pinned = i < cpus.size();
-    lanes_.emplace_back(
-        [this, cpu = is_pinned ? cpus[i] : 0, is_pinned] { run_lane(cpu, is_pinned); });
+    lanes_.emplace_back([this, i] { run_lane(i); });
   }
 }
 
@@ -345,14 +346,16 @@ Status Worker::fail_load(ModelId id, const Error& error) {
   return send(MessageType::LoadFailed, 0, std::array{bytes_of(payload)});
 }
 
-void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
-  if (is_pinned) pin_to(std::array{cpu});
+void Worker::run_lane(std::size_t number) {
+  if (number < cpus_.size()) pin_to(std::array{cpus_[number]});
   std::vector<float> rows;
-  bool has_entered = false;
-  while (const auto job = jobs_->take()) {
-    // With the first job: a GPU is open when a model is there.
+  engine::LaneSeat seat(*team_, number);
+  // A CPU's lane may help before it has a job of its own; a GPU is open when a model is there.
+  bool has_entered = !runs_as_gpu(device_);
+  if (has_entered) engine::enter_lane();
+  while (const auto job = jobs_->take(number)) {
     if (!std::exchange(has_entered, true)) engine::enter_lane(device_);
-    if (!answer(*job, rows)) return;  // the parent is gone; the reader sees it too
+    if (!answer(*job, rows, seat)) return;  // the parent is gone; the reader sees it too
   }
 }
 
@@ -362,16 +365,19 @@ void Worker::end_if_device_is_lost(const Error& error) const {
   if (engine::open_gpu(device_) && !engine::is_gpu_usable(device_)) end_without_device(error);
 }
 
-// Only the engine's own time is reported; what the frame costs is the parent's to see.
-Status Worker::answer(const Job& job, std::vector<float>& rows) {
+// Only the engine's own time is reported; what the frame costs is the parent's to see. It is the
+// time of all lanes that took part, as one of them alone would have taken: what batches cost is
+// learnt from it, and must not depend on how many lanes happened to be idle.
+Status Worker::answer(const Job& job, std::vector<float>& rows, engine::LaneSeat& seat) {
   const auto begin = std::chrono::steady_clock::now();
   const auto& encoder = *job.model->encoder;
   rows.resize(job.batch.lengths.size() * encoder.dim());
   const auto encoded = encoder.encode({.ids = job.batch.ids,
                                        .lengths = job.batch.lengths,
                                        .first_segments = job.batch.first_segments},
-                                      rows);
+                                      rows, seat);
   const auto end = std::chrono::steady_clock::now();
+  const auto helped = seat.take_helped();
   if (const auto notice = job.model->memory_notices.look(encoder.pass_tokens(), end)) {
     fmt::print(stderr, "muster-worker: {}\n", *notice);
   }
@@ -379,7 +385,7 @@ Status Worker::answer(const Job& job, std::vector<float>& rows) {
     end_if_device_is_lost(encoded.error());
     return send_error(job.id, encoded.error());
   }
-  const std::chrono::nanoseconds elapsed = end - begin;
+  const std::chrono::nanoseconds elapsed = end - begin + helped;
   const auto head = encode_rows_head({.engine_ns = static_cast<std::uint64_t>(elapsed.count()),
                                       .activation_peak_bytes = encoder.activation_peak_bytes(),
                                       .dim = encoder.dim(),

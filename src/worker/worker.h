@@ -13,18 +13,20 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "engine/encoder.h"
+#include "engine/ops/lane_team.h"
 #include "net/frame.h"
 #include "wire/generation_messages.h"
 #include "wire/messages.h"
 #include "wire/shown_models.h"
 #include "worker/decoder_lane.h"
+#include "worker/lane_queue.h"
 #include "worker/memory_notices.h"
 
 namespace muster {
 
 /// The program that owns one device: greets, loads the models that it is told, and turns batches of
 /// any of them into rows, a lane (one thread) per CPU or two for a GPU, until the parent's end of
-/// the socket closes.
+/// the socket closes. Lanes of CPUs without a batch help those that have one (lane_queue.h).
 ///
 /// Owner: main. Threads: `run` reads on the calling thread, which also computes a small batch that
 /// was announced while the only lane is idle; one thread loads, so that batches go on meanwhile;
@@ -73,9 +75,9 @@ class Worker {
   Status load_model(const Load& load);
   bool put_model(ModelId id, const Model& model);
   Status fail_load(ModelId id, const Error& error);
-  void run_lane(std::uint32_t cpu, bool is_pinned);
+  void run_lane(std::size_t number);
   void end_if_device_is_lost(const Error& error) const;
-  Status answer(const Job& job, std::vector<float>& rows);
+  Status answer(const Job& job, std::vector<float>& rows, engine::LaneSeat& seat);
   Status send(MessageType type, std::uint64_t id,
               std::span<const std::span<const std::byte>> parts);
   Status send_error(std::uint64_t id, const Error& error);
@@ -90,7 +92,8 @@ class Worker {
   Mutex models_mutex_;
   std::map<ModelId, Model> models_ MUSTER_GUARDED_BY(models_mutex_);  // null: it waits or loads
   std::vector<std::uint32_t> cpus_;  // set before the lanes and the loader start
-  std::unique_ptr<Inbox<Job>> jobs_;
+  std::unique_ptr<engine::LaneTeam> team_;
+  std::unique_ptr<LaneQueue<Job>> jobs_;
   std::unique_ptr<Inbox<Load>> loads_;
   std::jthread loader_;
   std::vector<std::jthread> lanes_;

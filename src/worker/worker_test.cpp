@@ -187,6 +187,28 @@ TEST_F(WorkerTest, AnExpectedBatchIsAnsweredWheneverItComes) {
   EXPECT_TRUE(end());
 }
 
+TEST_F(WorkerTest, SeveralLanesAnswerEveryBatchWithTheBitsOfOne) {
+  const ModelRequest model{.model_folder = fixture("bert")};
+  say(MessageType::Load, Load{.model_id = 1, .model = model, .cpus = {0, 1}});
+  const auto ready = decode_ready(next().payload);
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->lane_count, 2U);
+  const auto expected = rows_of(model);
+  std::map<std::uint64_t, std::vector<float>> answers;
+  for (std::uint64_t id = 1; id <= 4; ++id) say(MessageType::Batch, texts_for(1), id);
+  for (int i = 0; i < 4; ++i) {
+    const auto answer = next();
+    ASSERT_EQ(answer.type(), MessageType::Rows);
+    const auto rows = decode_rows(answer.payload);
+    ASSERT_TRUE(rows);
+    EXPECT_GT(rows->engine_ns, 0U);
+    answers[answer.header.id] = floats_of(rows->rows);
+  }
+  EXPECT_EQ(answers.size(), 4U);
+  for (const auto& [id, rows] : answers) EXPECT_EQ(rows, expected) << id;
+  EXPECT_TRUE(end());
+}
+
 TEST_F(WorkerTest, ABatchOfAModelThatIsNotLoadedFailsAlone) {
   say(MessageType::Batch, texts_for(1), 7);
   const auto answer = next();

@@ -4,9 +4,9 @@
 
 namespace muster::engine {
 
-void EncoderModel::make_rows(const TextBatch& batch, const RowForm& form,
-                             std::span<float> rows) const {
-  const auto hidden = last_hidden_state(batch);
+void EncoderModel::make_rows(const TextBatch& batch, const RowForm& form, std::span<float> rows,
+                             LaneSeat& seat) const {
+  const auto hidden = last_hidden_state(batch, seat);
   const auto hidden_size = static_cast<std::size_t>(hidden.size(1));
   const auto width = rows.size() / batch.lengths.size();
   const float* state = static_cast<const float*>(hidden.const_data_ptr());

@@ -7,6 +7,7 @@
 
 #include "engine/encoder.h"
 #include "engine/ops/classification_head.h"
+#include "engine/ops/lane_team.h"
 
 namespace muster::engine {
 
@@ -25,14 +26,16 @@ class EncoderModel {
   virtual ~EncoderModel() = default;
 
   /// The last hidden state of a checked batch, on the CPU: a contiguous float32 tensor whose first
-  /// rows are those of the tokens; more may follow.
-  virtual at::Tensor last_hidden_state(const TextBatch& batch) const = 0;
+  /// rows are those of the tokens; more may follow. A CPU's model shares its work by the seat; of
+  /// how many lanes compute it no bit depends.
+  virtual at::Tensor last_hidden_state(const TextBatch& batch, LaneSeat& seat) const = 0;
 
   /// A row for each text of a checked batch: pooled, or its scores. Here from the last hidden state
   /// by loops on the CPU.
   ///
   /// Shapes: rows [texts, dim].
-  virtual void make_rows(const TextBatch& batch, const RowForm& form, std::span<float> rows) const;
+  virtual void make_rows(const TextBatch& batch, const RowForm& form, std::span<float> rows,
+                         LaneSeat& seat) const;
 
   /// The allowed row counts, ascending; none: any.
   virtual std::span<const std::uint32_t> row_counts() const = 0;

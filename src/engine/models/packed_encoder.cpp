@@ -201,7 +201,7 @@ PackedPass PackedEncoder::arrange(const TextBatch& batch, const PassShape& shape
   return arrange_pass(batch, places_rule_, shape, !floats_.device().is_cpu());
 }
 
-at::Tensor PackedEncoder::last_hidden_state(const TextBatch& batch) const {
+at::Tensor PackedEncoder::last_hidden_state(const TextBatch& batch, LaneSeat& /*seat*/) const {
   const auto shape = least_shape(batch, rows_for(batch.ids.size()), longest_text(batch));
   const auto x = compute(to_device(arrange(batch, shape), floats_.device()));
   const auto host = at::TensorOptions().dtype(at::kFloat).device(at::kCPU);
@@ -228,8 +228,8 @@ at::Tensor PackedEncoder::rows_on_device(const TextBatch& batch, const RowForm& 
       to_device(arrange(batch, least_shape(batch, row_count, longest_text(batch))), device));
 }
 
-void PackedEncoder::make_rows(const TextBatch& batch, const RowForm& form,
-                              std::span<float> rows) const {
+void PackedEncoder::make_rows(const TextBatch& batch, const RowForm& form, std::span<float> rows,
+                              LaneSeat& /*seat*/) const {
   const auto width = rows.size() / batch.lengths.size();
   for (auto left = batch; !left.lengths.empty();) {
     const auto [part, rest] = cut_batch(left, budget_.now());

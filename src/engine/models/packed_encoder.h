@@ -27,8 +27,9 @@ class PackedEncoder final : public EncoderModel {
   PackedEncoder(const EncoderSpec& encoder, const EncoderWeights& weights, Precision precision,
                 at::Device device);
 
-  at::Tensor last_hidden_state(const TextBatch& batch) const override;
-  void make_rows(const TextBatch& batch, const RowForm& form, std::span<float> rows) const override;
+  at::Tensor last_hidden_state(const TextBatch& batch, LaneSeat& seat) const override;
+  void make_rows(const TextBatch& batch, const RowForm& form, std::span<float> rows,
+                 LaneSeat& seat) const override;
   std::span<const std::uint32_t> row_counts() const override { return row_counts_; }
   std::uint64_t mapped_bytes() const override { return 0; }  // all are copied to the device
   std::uint64_t device_bytes() const override;

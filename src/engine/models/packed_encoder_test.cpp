@@ -49,7 +49,8 @@ struct OnCpu {
 
 std::vector<float> hidden_on_cpu(const EncoderFixture& fixture, const TextBatch& batch) {
   const OnCpu on_cpu(fixture);
-  const auto state = on_cpu.encoder.last_hidden_state(batch);
+  LaneSeat alone;
+  const auto state = on_cpu.encoder.last_hidden_state(batch, alone);
   const auto* values = state.const_data_ptr<float>();
   return {values, values + batch.ids.size() * fixture.options.encoder.hidden_size};
 }
@@ -71,7 +72,8 @@ TEST_P(PackedEncoderTest, EveryPoolingIsThatOfSentenceTransformers) {
   const auto batch = fixture.batch();
   std::vector<float> rows(batch.lengths.size() * fixture.options.encoder.hidden_size);
   const auto made = [&](const RowForm& form) {
-    on_cpu.encoder.make_rows(batch, form, rows);
+    LaneSeat alone;
+    on_cpu.encoder.make_rows(batch, form, rows, alone);
     return rows;
   };
   EXPECT_LE(max_difference(made({Pooling::Cls}), fixture.expected("cls")), 1e-5F);

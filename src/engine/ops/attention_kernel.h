@@ -241,18 +241,17 @@ void attend_head(const AttentionShape& shape, std::uint32_t head, const StripPar
                           ? nullptr
                           : shape.relative_bias + head * shape.relative_bias_stride +
                                 shape.relative_bias_stride / 2;
-  for_each_strip_of<Simd::kRowsMax>(
-      strips, rows.size(), [&]<std::size_t kRows>(std::size_t begin) {
-        pack_queries(tables, rows.subspan(begin, kRows), column);
-        score_rows<Simd, kRows>(tables);
-        float inverse_sums[Simd::kRowsMax];
-        for (std::size_t i = 0; i < kRows; ++i) {
-          const float* row_bias = bias == nullptr ? nullptr : bias - (begin + i);
-          inverse_sums[i] = 1.0F / exponentiate_row<Simd>(tables.scores + i * tables.length_wide,
-                                                          tables.length, row_bias);
-        }
-        combine_rows<Simd, kRows>(tables, inverse_sums, out + begin * hidden + column, hidden);
-      });
+  for_each_strip_of<Simd::kRowsMax>(strips, rows.size(), [&]<std::size_t kRows>(std::size_t begin) {
+    pack_queries(tables, rows.subspan(begin, kRows), column);
+    score_rows<Simd, kRows>(tables);
+    float inverse_sums[Simd::kRowsMax];
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const float* row_bias = bias == nullptr ? nullptr : bias - (begin + i);
+      inverse_sums[i] = 1.0F / exponentiate_row<Simd>(tables.scores + i * tables.length_wide,
+                                                      tables.length, row_bias);
+    }
+    combine_rows<Simd, kRows>(tables, inverse_sums, out + begin * hidden + column, hidden);
+  });
 }
 
 template <typename Simd, typename T>

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -113,6 +114,32 @@ TEST_F(Bf16ProductTest, AnyNumberOfRowsGivesARowTheSameBits) {
           {x.begin() + at(begin, kIn), x.begin() + at(begin + count, kIn)}, Activation::Gelu);
       for (std::size_t i = 0; i < part.size(); ++i) {
         ASSERT_EQ(part[i].bits, all[begin * kOut + i].bits) << count << " rows from " << begin;
+      }
+    }
+  }
+}
+
+TEST_F(Bf16ProductTest, PanelsApartGiveAnOutputTheSameBits) {
+  constexpr std::size_t kRows = 19;
+  constexpr std::size_t kIn = 129;
+  constexpr std::size_t kOut = 200;
+  const Packed packed(kOut, kIn, random_values(kOut * kIn, 5));
+  const auto x = rounded(random_values(kRows * kIn, 6));
+  const auto all = packed.times(x, Activation::Gelu);
+  const auto panel_count = packed.matrix.panel_count();
+  ASSERT_EQ(panel_count, 4U);
+  for (std::size_t begin = 0; begin < panel_count; ++begin) {
+    for (std::size_t end = begin + 1; end <= panel_count; ++end) {
+      const std::size_t first = begin * PackedMatrix::kColumns;
+      const std::size_t behind = std::min(end * PackedMatrix::kColumns, kOut);
+      std::vector<Bfloat16> part(kRows * kOut, Bfloat16{77});
+      multiply_avx512_bf16(packed.matrix.panel_range(begin, end), kRows, x.data(), Activation::Gelu,
+                           part.data() + first);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const auto column = i % kOut;
+        const bool is_of_part = column >= first && column < behind;
+        ASSERT_EQ(part[i].bits, is_of_part ? all[i].bits : 77)
+            << "panels " << begin << " to " << end;
       }
     }
   }

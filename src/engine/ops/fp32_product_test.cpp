@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -116,6 +117,31 @@ TEST_P(Fp32ProductTest, AnyNumberOfRowsGivesARowTheSameBits) {
           Activation::Gelu);
       for (std::size_t i = 0; i < part.size(); ++i) {
         ASSERT_EQ(part[i], all[begin * kOut + i]) << count << " rows from " << begin;
+      }
+    }
+  }
+}
+
+TEST_P(Fp32ProductTest, PanelsApartGiveAnOutputTheSameBits) {
+  constexpr std::size_t kRows = 19;
+  constexpr std::size_t kIn = 129;
+  constexpr std::size_t kOut = 200;
+  const Packed packed(kOut, kIn, random_values(kOut * kIn, 5));
+  const auto x = random_values(kRows * kIn, 6);
+  const auto all = packed.times(GetParam().product, x, Activation::Gelu);
+  const auto panel_count = packed.matrix.panel_count();
+  ASSERT_EQ(panel_count, 13U);
+  for (std::size_t begin = 0; begin < panel_count; ++begin) {
+    for (std::size_t end = begin + 1; end <= panel_count; ++end) {
+      const std::size_t first = begin * Fp32Matrix::kColumns;
+      const std::size_t behind = std::min(end * Fp32Matrix::kColumns, kOut);
+      std::vector<float> part(kRows * kOut, 77);
+      GetParam().product(packed.matrix.panel_range(begin, end), kRows, x.data(), Activation::Gelu,
+                         part.data() + first);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const auto column = i % kOut;
+        const bool is_of_part = column >= first && column < behind;
+        ASSERT_EQ(part[i], is_of_part ? all[i] : 77.0F) << "panels " << begin << " to " << end;
       }
     }
   }

@@ -131,9 +131,60 @@ TEST_P(KernelsTest, Bf16AttentionIsTheSameArithmeticOnRoundedInputs) {
   std::vector<Bfloat16> narrow_out(length * 64);
   std::vector<float> scratch(GetParam()->attention_scratch_size(shape, length));
   GetParam()->attend_fp32(shape, whole_attention(shape), rows, out.data(), scratch.data());
-  GetParam()->attend_bf16(shape, whole_attention(shape), narrow_rows, narrow_out.data(), scratch.data());
+  GetParam()->attend_bf16(shape, whole_attention(shape), narrow_rows, narrow_out.data(),
+                          scratch.data());
   for (std::size_t i = 0; i < out.size(); ++i) {
     EXPECT_EQ(narrow_out[i].bits, to_bfloat16(out[i]).bits) << i;
+  }
+}
+
+// In parts as lanes get them: heads apart, and of each head the queries in three, with the keys of
+// the call before where the head is the same.
+TEST_P(KernelsTest, PartsOfAttentionHaveTheBitsOfTheWhole) {
+  for (const std::uint32_t head_size : {32U, 7U}) {
+    for (const std::size_t length : {1U, 7U, 20U, 129U}) {
+      SCOPED_TRACE(testing::Message() << head_size << " x " << length);
+      const auto bias = random_values(3 * (2 * length - 1), 2, 5);
+      const AttentionShape shape{.head_count = 3,
+                                 .head_size = head_size,
+                                 .relative_bias = bias.data(),
+                                 .relative_bias_stride = 2 * length - 1};
+      const std::size_t hidden = 3 * head_size;
+      const auto qkv = random_values(length * 3 * hidden, 3, 7);
+      std::vector<Bfloat16> narrow;
+      for (const float value : qkv) narrow.push_back(to_bfloat16(value));
+      std::vector<const float*> rows;
+      std::vector<const Bfloat16*> narrow_rows;
+      for (std::size_t i = 0; i < length; ++i) {
+        rows.push_back(qkv.data() + i * 3 * hidden);
+        narrow_rows.push_back(narrow.data() + i * 3 * hidden);
+      }
+      std::vector<float> all(length * hidden);
+      std::vector<float> parts(length * hidden);
+      std::vector<Bfloat16> narrow_all(length * hidden);
+      std::vector<Bfloat16> narrow_parts(length * hidden);
+      std::vector<float> scratch(GetParam()->attention_scratch_size(shape, length));
+      std::vector<float> narrow_scratch(scratch.size());
+      GetParam()->attend_fp32(shape, whole_attention(shape), rows, all.data(), scratch.data());
+      GetParam()->attend_bf16(shape, whole_attention(shape), narrow_rows, narrow_all.data(),
+                              narrow_scratch.data());
+      for (std::uint32_t head = 3; head-- > 0;) {
+        for (const std::size_t query_part : {2U, 0U, 1U}) {
+          const AttentionPart part{.head_begin = head,
+                                   .head_end = head + 1,
+                                   .query_part = query_part,
+                                   .query_part_count = 3,
+                                   .is_packed = query_part != 2};
+          GetParam()->attend_fp32(shape, part, rows, parts.data(), scratch.data());
+          GetParam()->attend_bf16(shape, part, narrow_rows, narrow_parts.data(),
+                                  narrow_scratch.data());
+        }
+      }
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        ASSERT_EQ(parts[i], all[i]) << i;
+        ASSERT_EQ(narrow_parts[i].bits, narrow_all[i].bits) << i;
+      }
+    }
   }
 }
 

@@ -29,6 +29,32 @@ TEST(CoverRows, WholeBlocksComeFirstAndTheTailIsPaddedToAnAllowedCount) {
   EXPECT_EQ(describe(cover_rows(120, kRowCounts)), "0:120/128 ");
 }
 
+TEST(SharedRows, BlocksAreAsManyForEachLane) {
+  EXPECT_EQ(shared_block_rows(4000, 1), 240U);
+  // 4000 rows are 17 blocks of 240, so 9 rounds of 2: 4000 / 18 = 223 rows, 38 strips of 6.
+  EXPECT_EQ(shared_block_rows(4000, 2), 228U);
+  EXPECT_EQ(shared_block_rows(480, 2), 240U);
+  EXPECT_EQ(shared_block_rows(481, 2), 126U);  // 4 blocks of 121
+  EXPECT_EQ(shared_block_rows(96, 2), 48U);
+  // Of 47 rows each: they stay together.
+  EXPECT_EQ(shared_block_rows(94, 2), 240U);
+  EXPECT_EQ(shared_block_rows(16, 2), 240U);
+}
+
+TEST(SharedRows, AllowedCountsLeaveABlockForEachLane) {
+  const std::vector<std::uint32_t> allowed{512, 256, 64, 16};
+  const auto first = [&](std::uint32_t rows, std::uint32_t lanes) {
+    return shared_row_counts(rows, allowed, lanes).front();
+  };
+  EXPECT_EQ(first(512, 1), 512U);
+  EXPECT_EQ(first(1024, 2), 512U);
+  EXPECT_EQ(first(1023, 2), 512U);
+  EXPECT_EQ(first(1022, 2), 256U);  // 511 rows each
+  EXPECT_EQ(first(120, 2), 16U);    // 60 each
+  const std::vector<std::uint32_t> only{512};
+  EXPECT_EQ(shared_row_counts(16, only, 2).front(), 512U);
+}
+
 TEST(CutRows, TheLastBlockTakesWhatIsLeft) {
   EXPECT_EQ(describe(cut_rows(0, 240)), "");
   EXPECT_EQ(describe(cut_rows(18, 240)), "0:18/18 ");

@@ -43,7 +43,8 @@ void for_each_strip_of(const StripPart& part, std::size_t count, Visit&& visit) 
   const std::size_t end = strip_count * (part.index + 1) / part.count;
   for (std::size_t strip = strip_count * part.index / part.count; strip < end; ++strip) {
     const std::size_t least = count / strip_count;
-    const std::size_t longer = count % strip_count;  // so many strips, the first ones, have one more
+    const std::size_t longer =
+        count % strip_count;  // so many strips, the first ones, have one more
     const std::size_t begin = strip * least + (strip < longer ? strip : longer);
     visit_with_size<kMax>(least + (strip < longer ? 1 : 0), begin, visit);
   }

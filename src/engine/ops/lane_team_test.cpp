@@ -1,0 +1,194 @@
+#include "engine/ops/lane_team.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace muster::engine {
+namespace {
+
+constexpr SharingLimits kEverything{.pass = 1, .share = 0};  // no work is too little
+constexpr std::uint64_t kMuch = 1'000'000;
+
+// Lanes that are idle from the start to the end of a test; number 0 is the test's own.
+class IdleLanes {
+ public:
+  explicit IdleLanes(LaneTeam& team) : team_(team), calls_(team.call_count()) {
+    for (std::size_t member = 1; member < team.size(); ++member) {
+      threads_.emplace_back([this, member] { team_.help(member, calls_); });
+    }
+    while (team_.idle_count() + 1 < team_.size()) std::this_thread::yield();
+  }
+  ~IdleLanes() {
+    team_.call_all();
+    for (auto& thread : threads_) thread.join();
+  }
+  IdleLanes(const IdleLanes&) = delete;
+  IdleLanes& operator=(const IdleLanes&) = delete;
+
+ private:
+  LaneTeam& team_;
+  const std::uint32_t calls_;
+  std::vector<std::thread> threads_;
+};
+
+TEST(LaneTeamTest, EveryItemIsDoneOnceAndBeforeShareReturns) {
+  for (const std::size_t size : {1U, 2U, 3U, 7U}) {
+    LaneTeam team(size, kEverything);
+    const IdleLanes idle(team);
+    LaneSeat seat(team, 0);
+    seat.begin_pass(kMuch);
+    for (int round = 0; round < 2000; ++round) {
+      const std::size_t count = static_cast<std::size_t>(round) % 13;
+      std::vector<int> done(count);  // a race would lose an increment, or be seen by sanitizers
+      seat.share({.count = count, .work = 1}, [&](std::size_t index, std::size_t member) {
+        ASSERT_LT(member, size);
+        ++done[index];
+      });
+      ASSERT_EQ(done, std::vector<int>(count, 1)) << "round " << round;
+    }
+  }
+}
+
+// Both items wait for each other, so that nobody can do both.
+TEST(LaneTeamTest, AnIdleLaneThatSleepsIsWokenAndItsTimeIsCounted) {
+  LaneTeam team(2, kEverything);
+  const IdleLanes idle(team);
+  LaneSeat seat(team, 0);
+  for (int round = 0; round < 20; ++round) {
+    while (team.sleeper_count() < 1) std::this_thread::yield();
+    seat.begin_pass(kMuch);
+    std::atomic<int> begun{0};
+    seat.share({.count = 2, .work = 1}, [&](std::size_t, std::size_t) {
+      ++begun;
+      while (begun < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(begun, 2);
+    EXPECT_GT(seat.take_helped().count(), 0);
+    EXPECT_EQ(seat.take_helped().count(), 0);
+  }
+}
+
+TEST(LaneTeamTest, WithNobodyIdleALaneDoesEverythingItself) {
+  LaneTeam team(2, kEverything);
+  std::vector<std::thread> lanes;
+  std::atomic<int> begun{0};
+  for (std::size_t lane = 0; lane < 2; ++lane) {
+    lanes.emplace_back([&, lane] {
+      LaneSeat seat(team, lane);
+      seat.begin_pass(kMuch);
+      ++begun;
+      while (begun < 2) std::this_thread::yield();
+      for (int round = 0; round < 1000; ++round) {
+        seat.share({.count = 5, .work = 1},
+                   [&](std::size_t, std::size_t member) { ASSERT_EQ(member, lane); });
+      }
+      EXPECT_EQ(seat.take_helped().count(), 0);
+    });
+  }
+  for (auto& lane : lanes) lane.join();
+}
+
+// Two lanes compute and a third helps whichever shares out; none gets items of the other.
+TEST(LaneTeamTest, LanesThatShareAtTheSameTimeKeepTheirItemsApart) {
+  LaneTeam team(3, kEverything);
+  const auto calls = team.call_count();
+  std::thread helper([&] { team.help(2, calls); });
+  while (team.idle_count() < 1) std::this_thread::yield();
+  std::vector<std::thread> lanes;
+  for (std::size_t lane = 0; lane < 2; ++lane) {
+    lanes.emplace_back([&, lane] {
+      LaneSeat seat(team, lane);
+      seat.begin_pass(kMuch);
+      for (int round = 0; round < 2000; ++round) {
+        std::vector<int> done(7);
+        seat.share({.count = 7, .work = 1}, [&](std::size_t index, std::size_t member) {
+          ASSERT_TRUE(member == lane || member == 2);
+          ++done[index];
+        });
+        ASSERT_EQ(done, std::vector<int>(7, 1));
+      }
+    });
+  }
+  for (auto& lane : lanes) lane.join();
+  team.call_all();
+  helper.join();
+}
+
+// The helper is called while it does an item, and the other items are left to their owner.
+TEST(LaneTeamTest, AHelperLeavesBetweenTwoItemsWhenALaneIsCalled) {
+  LaneTeam team(2, kEverything);
+  LaneSeat seat(team, 0);
+  seat.begin_pass(kMuch);
+  std::atomic<bool> has_left{false};
+  const auto calls = team.call_count();
+  std::thread helper([&] {
+    team.help(1, calls);
+    has_left = true;
+  });
+  while (team.idle_count() < 1) std::this_thread::yield();
+  std::atomic<int> by_helper{0};
+  seat.share({.count = 100, .work = 1}, [&](std::size_t, std::size_t member) {
+    if (member == 1) {
+      ++by_helper;
+      team.call();
+    } else {
+      while (by_helper == 0 || !has_left) std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(by_helper, 1);
+  EXPECT_EQ(team.idle_count(), 0U);
+  helper.join();
+}
+
+TEST(LaneTeamTest, ACallThatCameBeforeIsNotSleptThrough) {
+  LaneTeam team(2, kEverything);
+  const auto calls = team.call_count();
+  team.call();
+  team.help(0, calls);  // returns
+  EXPECT_EQ(team.idle_count(), 0U);
+}
+
+TEST(LaneTeamTest, LittleWorkIsNotShared) {
+  LaneTeam team(3, {.pass = 100, .share = 10});
+  const IdleLanes idle(team);
+  LaneSeat seat(team, 0);
+  EXPECT_EQ(seat.lanes_now(1000), 1U) << "before a pass";
+  seat.begin_pass(199);  // enough for one lane alone
+  EXPECT_EQ(seat.lanes_now(199), 1U);
+  seat.begin_pass(200);
+  EXPECT_EQ(seat.lanes_now(9), 1U);
+  EXPECT_EQ(seat.lanes_now(10), 2U);
+  seat.begin_pass(1'000'000);
+  EXPECT_EQ(seat.lanes_now(10), 3U);
+  EXPECT_EQ(LaneSeat().lanes_now(1'000'000), 1U);
+}
+
+TEST(LaneTeamTest, WhatAnItemThrowsIsThrownWhenAllAreDone) {
+  LaneTeam team(3, kEverything);
+  const IdleLanes idle(team);
+  LaneSeat seat(team, 0);
+  seat.begin_pass(kMuch);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> at_work{0};
+    const auto share_with_fault = [&] {
+      seat.share({.count = 100, .work = 1}, [&](std::size_t index, std::size_t) {
+        ++at_work;
+        --at_work;
+        if (index == 7) throw std::bad_alloc();
+      });
+    };
+    EXPECT_THROW(share_with_fault(), std::bad_alloc);
+    ASSERT_EQ(at_work, 0);
+    std::atomic<int> sum{0};
+    seat.share({.count = 100, .work = 1},
+               [&](std::size_t index, std::size_t) { sum += static_cast<int>(index); });
+    ASSERT_EQ(sum, 4950);
+  }
+}
+
+}  // namespace
+}  // namespace muster::engine
