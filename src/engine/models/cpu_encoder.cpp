@@ -33,10 +33,10 @@ T* data(const at::Tensor& tensor) {
 
 // Attention of a text is cut into pieces where lanes share it: a few for each, in proportion to its
 // share of the work, so that all end at about the same time. A piece of more queries would keep a
-// helper from a batch of its own for longer than most batches take; one of fewer would spend its
-// time on copying keys.
+// helper from a batch of its own for longer than most batches take; one of few would spend its time
+// on copying keys, which costs as much as some thirty queries.
 constexpr std::size_t kPiecesOfALane = 6;
-constexpr std::size_t kQueriesMost = 512;
+constexpr std::size_t kQueriesMost = 1024;
 constexpr std::size_t kQueriesLeast = 64;
 
 // What normalising a value takes, in multiplications with an addition: it reads and writes memory,
@@ -47,22 +47,16 @@ constexpr std::uint64_t kNormWork = 16;
 
 /// hidden is the float32 state; input is what products read: hidden itself, or its bf16 copy.
 struct CpuEncoder::Pass {
-  /// Where the attention of a member computes, and whose keys and values are in it.
-  struct Scratch {
-    at::Tensor floats;
-    std::size_t text = 0;  // its first row
-    std::optional<std::uint32_t> head;
-  };
-
   LaneSeat& seat;
   std::uint64_t attention_work = 0;  // of a layer, as in SharingLimits
   std::uint64_t layer_work = 0;      // with it
   std::vector<RowBlock> blocks;
-  at::Tensor hidden;              // [covered rows, hidden] float32
-  at::Tensor input;               // [covered rows, hidden]
-  at::Tensor attended;            // [covered rows, hidden]
-  std::int64_t scratch_size = 0;  // floats
-  std::vector<Scratch> scratch;   // of each member; taken when it has something to attend
+  at::Tensor hidden;            // [covered rows, hidden] float32
+  at::Tensor input;             // [covered rows, hidden]
+  at::Tensor attended;          // [covered rows, hidden]
+  at::Tensor scratch;           // of attention, for this lane's own part of it
+  std::size_t packed_text = 0;  // whose keys and values are in it: its first row, and a head
+  std::optional<std::uint32_t> packed_head;
 
   explicit Pass(LaneSeat& own_seat) : seat(own_seat) {}
 
@@ -179,9 +173,7 @@ void CpuEncoder::lay_out(const TextBatch& batch, Pass& pass) const {
   pass.input = type == at::kFloat ? pass.hidden : zeros(rows, columns, type);
   pass.attended = zeros(rows, columns, type);
   const auto longest = *std::max_element(batch.lengths.begin(), batch.lengths.end());
-  pass.scratch_size =
-      static_cast<std::int64_t>(kernels_.attention_scratch_size(attention_, longest));
-  pass.scratch.resize(pass.seat.member_count());
+  pass.scratch = scratch_for(longest);
 }
 
 // Every block by one lane, side by side; or where there are fewer blocks than lanes, one after the
@@ -257,7 +249,7 @@ void CpuEncoder::attend(const TextBatch& batch, const Layer& layer, Pass& pass) 
 }
 
 // Whole texts for one lane. Where several share them, texts in pieces, those of one head in a row,
-// so that its keys are copied once for each lane.
+// so that a lane which goes on with a head has its keys.
 std::vector<CpuEncoder::AttentionItem> CpuEncoder::cut_attention(const TextBatch& batch,
                                                                  const Pass& pass) const {
   std::vector<AttentionItem> items;
@@ -311,7 +303,7 @@ void CpuEncoder::attend_texts(const TextBatch& batch, const std::vector<at::Tens
       rows.push_back(data<T>(products[b]) + i * 3 * size);
     }
   }
-  for (auto& scratch : pass.scratch) scratch.head.reset();  // another layer's
+  pass.packed_head.reset();  // another layer's
   const auto items = cut_attention(batch, pass);
   const SharedWork work{.count = items.size(), .work = pass.attention_work};
   pass.seat.share(work, [&](std::size_t index, std::size_t member) {
@@ -319,23 +311,30 @@ void CpuEncoder::attend_texts(const TextBatch& batch, const std::vector<at::Tens
   });
 }
 
+at::Tensor CpuEncoder::scratch_for(std::size_t length) const {
+  const auto size = kernels_.attention_scratch_size(attention_, length);
+  return at::empty({static_cast<std::int64_t>(size)}, at::TensorOptions().dtype(at::kFloat));
+}
+
+// A helper keeps nothing between two items: what it would keep here while it computes a batch of
+// its own, nobody has planned memory for.
 template <typename T>
 void CpuEncoder::attend_item(const AttentionItem& item, std::span<const T* const> rows,
                              std::size_t member, Pass& pass) const {
-  auto& scratch = pass.scratch[member];
-  if (!scratch.floats.defined()) {
-    scratch.floats = at::empty({pass.scratch_size}, at::TensorOptions().dtype(at::kFloat));
-  }
+  const bool is_own = member == pass.seat.member();
+  const at::Tensor scratch = is_own ? pass.scratch : scratch_for(item.length);
   auto part = item.part;
-  part.is_packed = scratch.head == part.head_begin && scratch.text == item.begin;
-  scratch.text = item.begin;
-  scratch.head = part.head_end - 1;
+  if (is_own) {
+    part.is_packed = pass.packed_head == part.head_begin && pass.packed_text == item.begin;
+    pass.packed_text = item.begin;
+    pass.packed_head = part.head_end - 1;
+  }
   const auto text = rows.subspan(item.begin, item.length);
   T* out = data<T>(pass.attended) + item.begin * encoder_.hidden_size;
   if constexpr (std::is_same_v<T, float>) {
-    kernels_.attend_fp32(attention_, part, text, out, data<float>(scratch.floats));
+    kernels_.attend_fp32(attention_, part, text, out, data<float>(scratch));
   } else {
-    kernels_.attend_bf16(attention_, part, text, out, data<float>(scratch.floats));
+    kernels_.attend_bf16(attention_, part, text, out, data<float>(scratch));
   }
 }
 

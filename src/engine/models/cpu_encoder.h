@@ -61,6 +61,7 @@ class CpuEncoder final : public EncoderModel {
   template <typename T>
   void attend_texts(const TextBatch& batch, const std::vector<at::Tensor>& products,
                     Pass& pass) const;
+  at::Tensor scratch_for(std::size_t length) const;
   template <typename T>
   void attend_item(const AttentionItem& item, std::span<const T* const> rows, std::size_t member,
                    Pass& pass) const;

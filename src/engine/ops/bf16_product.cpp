@@ -1,3 +1,5 @@
+// Packing for the bf16 product, ranges of its panels, and which CPUs it is for.
+
 #include "engine/ops/bf16_product.h"
 
 #include <algorithm>

@@ -105,8 +105,8 @@ class LaneSeat {
   LaneSeat() = default;
   LaneSeat(LaneTeam& team, std::size_t member) : team_(&team), member_(member) {}
 
-  /// How many members there may be; their numbers are below that.
-  std::size_t member_count() const { return team_ == nullptr ? 1 : team_->size(); }
+  /// Its number, which the items get that it does itself.
+  std::size_t member() const { return member_; }
 
   /// A pass begins which is so much work.
   void begin_pass(std::uint64_t work);
