@@ -119,11 +119,20 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   return product / std::sqrt(of_a * of_b);
 }
 
-void expect_logits_of_every_position(const DecoderFixture& fixture) {
-  const auto decoder = fixture.load();
-  const std::size_t vocab = decoder->vocab_size();
+std::vector<std::uint32_t> greedy_reply(TestSequence& sequence, std::vector<float> logits,
+                                        std::size_t count) {
+  std::vector<std::uint32_t> tokens;
+  while (tokens.size() < count) {
+    tokens.push_back(index_of_largest(logits));
+    logits = sequence.push(std::span(tokens).last(1));
+  }
+  return tokens;
+}
+
+void expect_logits_of_every_position(Decoder& decoder, const DecoderFixture& fixture) {
+  const std::size_t vocab = decoder.vocab_size();
   for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
-    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    TestSequence sequence(decoder, static_cast<std::uint32_t>(i));
     const auto prompt = fixture.prompt(i);
     for (std::size_t t = 0; t < prompt.size(); ++t) {
       const auto logits = sequence.push(prompt.subspan(t, 1));
@@ -139,12 +148,8 @@ void expect_greedy_replies(const DecoderFixture& fixture) {
   const auto decoder = fixture.load();
   for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
     TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
-    auto logits = sequence.push(fixture.prompt(i).first(DecoderFixture::kGreedyFrom));
-    std::vector<std::uint32_t> tokens;
-    while (tokens.size() < fixture.greedy(i).size()) {
-      tokens.push_back(index_of_largest(logits));
-      logits = sequence.push(std::span(tokens).last(1));
-    }
+    const auto first = sequence.push(fixture.prompt(i).first(DecoderFixture::kGreedyFrom));
+    const auto tokens = greedy_reply(sequence, first, fixture.greedy(i).size());
     EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
         << "prompt " << i;
   }

@@ -66,8 +66,12 @@ std::uint32_t index_of_largest(std::span<const float> logits);
 /// Of the angle between two vectors of one size.
 double cosine(std::span<const float> a, std::span<const float> b);
 
+/// The reply of `count` greedy tokens, a token a step, that begins with the likeliest of `logits`.
+std::vector<std::uint32_t> greedy_reply(TestSequence& sequence, std::vector<float> logits,
+                                        std::size_t count);
+
 /// Expects the fixture's logits of each position, to 1e-4, where tokens come one by one.
-void expect_logits_of_every_position(const DecoderFixture& fixture);
+void expect_logits_of_every_position(Decoder& decoder, const DecoderFixture& fixture);
 
 /// Expects the fixture's replies of 64 greedy tokens: the prompt in one step, then a token a step.
 void expect_greedy_replies(const DecoderFixture& fixture);

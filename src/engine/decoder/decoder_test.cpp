@@ -31,7 +31,8 @@ constexpr DecoderPrecision kClasses[] = {DecoderPrecision::Fp32, DecoderPrecisio
 class DecoderModelTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(DecoderModelTest, LogitsOfEveryPositionAreThoseOfTransformers) {
-  expect_logits_of_every_position(DecoderFixture(GetParam()));
+  const DecoderFixture fixture(GetParam());
+  expect_logits_of_every_position(*fixture.load(), fixture);
 }
 
 TEST_P(DecoderModelTest, SixtyFourGreedyTokensAreThoseOfTransformers) {
@@ -159,16 +160,12 @@ TEST(SmolLm2Test, DequantisedItIsTransformers) {
   const auto decoder = fixture.load();
   for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
     TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
-    auto logits = sequence.push(fixture.prompt(i));
+    const auto logits = sequence.push(fixture.prompt(i));
     const auto expected = fixture.logits(i);
     for (std::size_t v = 0; v < expected.size(); ++v) {
       ASSERT_NEAR(logits[v], expected[v], 3e-4) << "prompt " << i << " token " << v;
     }
-    std::vector<std::uint32_t> tokens;
-    while (tokens.size() < fixture.greedy(i).size()) {
-      tokens.push_back(index_of_largest(logits));
-      logits = sequence.push(std::span(tokens).last(1));
-    }
+    const auto tokens = greedy_reply(sequence, logits, fixture.greedy(i).size());
     EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
         << "prompt " << i;
   }

@@ -41,7 +41,8 @@ std::vector<std::uint32_t> prefix(std::size_t count, std::size_t vocab) {
 }
 
 TEST_P(GpuDecoderTest, LogitsOfEveryPositionAreThoseOfTransformers) {
-  expect_logits_of_every_position(fixture_of(GetParam()));
+  const auto fixture = fixture_of(GetParam());
+  expect_logits_of_every_position(*fixture.load(), fixture);
 }
 
 TEST_P(GpuDecoderTest, SixtyFourGreedyTokensAreThoseOfTransformers) {

@@ -138,18 +138,7 @@ TEST_P(GgufDivisorsTest, LogitsAreThoseOfTransformers) {
   auto decoder = Decoder::load(file_options());
   ASSERT_TRUE(decoder) << decoder.error().message;
   EXPECT_EQ((*decoder)->spec().rope.scaling, RopeScaling::LongRope);
-  const std::size_t vocab = (*decoder)->vocab_size();
-  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
-    TestSequence sequence(**decoder, static_cast<std::uint32_t>(i));
-    const auto prompt = folder_.prompt(i);
-    for (std::size_t t = 0; t < prompt.size(); ++t) {
-      const auto logits = sequence.push(prompt.subspan(t, 1));
-      for (std::size_t v = 0; v < vocab; ++v) {
-        ASSERT_NEAR(logits[v], folder_.logits(i)[t * vocab + v], 1e-4)
-            << "prompt " << i << " position " << t << " token " << v;
-      }
-    }
-  }
+  expect_logits_of_every_position(**decoder, folder_);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GgufDivisorsTest, testing::Values("llama3"),
