@@ -48,11 +48,11 @@ void LaneTeam::help(std::size_t member, std::uint32_t calls_seen) {
 }
 
 // False: nobody is idle, or another lane shares out.
-bool LaneTeam::try_share(const Sharer& sharer, std::size_t count, ClaimedItems::Call call,
+bool LaneTeam::try_share(const Sharer& sharer, std::size_t count, ClaimedItems::Call item,
                          void* work, std::chrono::nanoseconds& helped) {
   if (idle_count() == 0 || is_shared_.test_and_set(std::memory_order_acquire)) return false;
   sharer_ = sharer.member;
-  call_ = call;
+  item_ = item;
   work_ = work;
   helped_ns_.store(0, std::memory_order_relaxed);
   items_.put(count, &LaneTeam::do_item, this);
@@ -69,9 +69,9 @@ bool LaneTeam::try_share(const Sharer& sharer, std::size_t count, ClaimedItems::
 // The time of an item is booked before the item counts as done, so that its owner finds it.
 void LaneTeam::do_item(void* team, std::size_t index, std::size_t member) {
   auto& self = *static_cast<LaneTeam*>(team);
-  if (member == self.sharer_) return self.call_(self.work_, index, member);
+  if (member == self.sharer_) return self.item_(self.work_, index, member);
   const auto begin = SteadyTime::now();
-  self.call_(self.work_, index, member);
+  self.item_(self.work_, index, member);
   const std::chrono::nanoseconds took = SteadyTime::now() - begin;
   self.helped_ns_.fetch_add(took.count(), std::memory_order_relaxed);
 }

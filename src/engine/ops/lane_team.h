@@ -69,7 +69,7 @@ class LaneTeam {
     std::size_t member = 0;
     std::size_t lanes_most = 1;
   };
-  bool try_share(const Sharer& sharer, std::size_t count, ClaimedItems::Call call, void* work,
+  bool try_share(const Sharer& sharer, std::size_t count, ClaimedItems::Call item, void* work,
                  std::chrono::nanoseconds& helped);
   static void do_item(void* team, std::size_t index, std::size_t member);
   void wake(std::size_t helpers_most);
@@ -84,7 +84,7 @@ class LaneTeam {
   // Held by the lane that shares out; the rest is its own, and read by who has claimed an item.
   alignas(64) std::atomic_flag is_shared_;
   std::size_t sharer_ = 0;
-  ClaimedItems::Call call_ = nullptr;
+  ClaimedItems::Call item_ = nullptr;
   void* work_ = nullptr;
   std::chrono::steady_clock::time_point woken_at_{};
   std::atomic<std::chrono::nanoseconds::rep> helped_ns_{0};
