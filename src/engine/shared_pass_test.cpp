@@ -209,7 +209,8 @@ TEST_P(SharedPassTest, AnIdleLaneTakesPart) {
 
 INSTANTIATE_TEST_SUITE_P(Models, SharedPassTest,
                          testing::Combine(testing::Values("minilm", "bert", "bert_odd", "mpnet"),
-                                          testing::Values(Precision::Fp32, Precision::Bf16)),
+                                          testing::Values(Precision::Fp32, Precision::Bf16,
+                                                          Precision::Int8)),
                          [](const auto& model) {
                            return std::get<0>(model.param) + "_" +
                                   std::string(precision_name(std::get<1>(model.param)));

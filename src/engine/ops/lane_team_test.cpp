@@ -177,6 +177,7 @@ TEST(LaneTeamTest, WhatAnItemThrowsIsThrownWhenAllAreDone) {
     const auto share_with_fault = [&] {
       seat.share({.count = 100, .work = 1}, [&](std::size_t index, std::size_t) {
         ++at_work;
+        std::this_thread::yield();  // so that others are at work when one throws
         --at_work;
         if (index == 7) throw std::bad_alloc();
       });
