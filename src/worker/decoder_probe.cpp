@@ -38,7 +38,9 @@ struct Subject {
 
   engine::Decoder& decoder() const { return *loaded.decoder; }
   std::size_t vocab_size() const { return decoder().vocab_size(); }
-  std::size_t position_count() const { return blocks.size() * engine::kKvBlockTokens; }
+  std::size_t position_count() const {
+    return std::min(blocks.size() * engine::kKvBlockTokens, decoder().length_max());
+  }
 };
 
 // Room for the longest text, and for as many steps as there may be.

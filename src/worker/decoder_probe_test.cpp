@@ -1,6 +1,7 @@
 #include "worker/decoder_probe.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <span>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "engine/encoder.h"
 #include "engine/sampling/divergence.h"
 #include "modelfile/decoder_config.h"
@@ -32,6 +34,30 @@ ProbeDecoder probe_of(std::vector<DecoderPrecision> precisions) {
   }
   return probe;
 }
+
+/// The fixture's model with a context of 40 tokens, in a folder of its own.
+class ShortContext {
+ public:
+  ShortContext()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("short_context." + std::to_string(::getpid()))) {
+    const std::filesystem::path model = fixture("llama");
+    std::filesystem::create_directories(folder_);
+    std::filesystem::copy_file(model / "model.safetensors", folder_ / "model.safetensors",
+                               std::filesystem::copy_options::overwrite_existing);
+    auto config = *read_file(model / "config.json");
+    config.replace(config.find("128"), 3, "40");  // max_position_embeddings
+    EXPECT_TRUE(write_file_atomically(folder_ / "config.json", config));
+  }
+  ~ShortContext() { std::filesystem::remove_all(folder_); }
+  ShortContext(const ShortContext&) = delete;
+  ShortContext& operator=(const ShortContext&) = delete;
+
+  std::string source() const { return folder_.string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
 
 // All positions of a text in one step of a decoder with room for it.
 std::vector<float> logits_of(DecoderPrecision precision, std::span<const std::uint32_t> text) {
@@ -92,6 +118,16 @@ TEST(DecoderProbe, TellsSpeedsAloneWhereItIsToldSo) {
     EXPECT_GT(measure.tokens_per_second, 0);
     EXPECT_FALSE(measure.divergence);
   }
+}
+
+// Fewer tokens than the steps that are measured, and no multiple of a block of the cache.
+TEST(DecoderProbe, AShortContextIsMeasuredWithinItself) {
+  const ShortContext model;
+  auto probe = probe_of({DecoderPrecision::Fp32, DecoderPrecision::Bf16});
+  probe.source = model.source();
+  const auto verdict = measure_decoder(probe, DeviceKind::Cpu);
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_EQ(verdict->measures.size(), 2U);
 }
 
 TEST(DecoderProbe, WhatItCannotMeasureIsAnError) {
