@@ -13,16 +13,16 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/wall_clock.h"
+#include "scheduler/reply_admission.h"
 #include "serving/generation_service.h"
 
 namespace muster {
 namespace {
 
-constexpr std::size_t kWaitingMost = 64;     // replies that wait for a worker, of one decoder
 constexpr std::uint64_t kBytesOfAToken = 4;  // of a prompt, before it is tokenised
 constexpr Duration kRetryLeast = std::chrono::seconds(1);
 constexpr Duration kRetryMost = std::chrono::seconds(60);
-static_assert(kChoicesMost == ServingDecoder::kStreamsMost && kChoicesMost <= kWaitingMost,
+static_assert(kChoicesMost == ServingDecoder::kStreamsMost && kChoicesMost <= kRepliesWaitingMost,
               "a request that is taken at all can be let in, and computed at once");
 
 std::uint64_t prompt_bytes(const GenerationCall& call) {
@@ -124,43 +124,31 @@ std::map<std::string_view, std::size_t> GenerationService::unplaced(
   return counts;
 }
 
-// Those for whom there is a place do not wait: they are being tokenised, or given away. A caller of
-// whom some wait has at most as much of the room as it leaves, so that there is always some for one
-// of whom none does.
-// Source: Choudhury and Hahne 1998, "Dynamic queue length thresholds for shared-memory packet
-// switches", IEEE/ACM Transactions on Networking 6(2); the factor is 1.
+// Those for whom there is a place are being tokenised, or given away.
 std::optional<CallError> GenerationService::ask_queue(const Call& call) const {
   const auto& decoder = *call.decoder;
-  const auto& caller = call.asked->caller;
   const auto count = call.choices.size();
-  const auto by_caller = unplaced(decoder);
-  std::size_t all = 0;
-  for (const auto& [name, number] : by_caller) all += number;
-  const auto found = by_caller.find(caller);
-  const auto own = found == by_caller.end() ? 0 : found->second;
-  const auto free = decoder.fleet->free_count();
-  const auto behind_free = [free](std::size_t number) { return number - std::min(number, free); };
+  const auto answer =
+      ask_for_places({.free_count = decoder.fleet->free_count(), .waiting = unplaced(decoder)},
+                     call.asked->caller, count);
   const auto refuse = [&](std::string reason) {
     return CallError{.error = {ErrorKind::ResourceExhausted, std::move(reason)},
                      .retry_after = retry_after(decoder)};
   };
-  if (behind_free(all + count) > kWaitingMost) {
-    const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
-    return refuse(fmt::format("{} requests wait for this model{}", behind_free(all), more));
+  switch (answer.verdict) {
+    case ReplyAnswer::Verdict::NoRoom: {
+      const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
+      return refuse(fmt::format("{} requests wait for this model{}", answer.waiting_count, more));
+    }
+    case ReplyAnswer::Verdict::OthersRoom:
+      return refuse(
+          fmt::format("{} requests of key {} wait for this model, and the room that is "
+                      "left is for others",
+                      answer.waiting_count, call.asked->caller));
+    case ReplyAnswer::Verdict::LetIn:
+      break;
   }
-  const auto room_left = kWaitingMost - behind_free(all + count);
-  if (!caller.empty() && behind_free(own) > 0 && behind_free(own + count) > room_left) {
-    return refuse(
-        fmt::format("{} requests of key {} wait for this model, and the room that is "
-                    "left is for others",
-                    behind_free(own), caller));
-  }
-  // Keys take turns: of each other one as many are before it as this one has.
-  auto ahead = own;
-  for (const auto& [name, number] : by_caller) {
-    if (name != caller) ahead += std::min(number, own + 1);
-  }
-  return ask_wait(decoder, behind_free(ahead + 1));
+  return ask_wait(decoder, answer.place_count);
 }
 
 // place_count: that have to come free before it has one.
