@@ -4,20 +4,27 @@
 //   simulate speeds [SEED]                       1, 1, 1, 1/4, saturated, every strategy
 //   simulate burst [TEXTS]                       onto two idle devices, every strategy
 //   simulate faults [SEEDS] [FIRST]              random faults: what must always hold
+//   simulate steps [SEEDS] [FIRST] [REPLIES]     decoders, so many worlds of each trace, on all
+//                                                cores: times, use of steps, what must always hold
 //
 // Prints one JSON object; ends with 1 when something that must always hold did not.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "simulator/scenarios.h"
 #include "simulator/simulation.h"
+#include "simulator/step_simulation.h"
+#include "simulator/step_traces.h"
 
 namespace {
 
@@ -116,6 +123,86 @@ int faults(std::uint64_t seed_count, std::uint64_t first) {
   return print(json, broken.empty());
 }
 
+std::vector<muster::StepWorldResult> run_worlds(const muster::StepTraceOptions& first,
+                                                std::uint64_t count) {
+  std::vector<muster::StepWorldResult> results(count);
+  std::atomic<std::uint64_t> next{0};
+  const auto work = [&] {
+    for (auto i = next++; i < count; i = next++) {
+      auto options = first;
+      options.seed += i;
+      results[i] = muster::simulate_steps(muster::step_world(options));
+    }
+  };
+  std::vector<std::jthread> threads(std::max(1U, std::thread::hardware_concurrency()));
+  for (auto& thread : threads) thread = std::jthread(work);
+  threads.clear();  // waits for them
+  return results;
+}
+
+Json shares_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {{"count", values.size()},
+          {"p50_s", muster::percentile(values, 0.5)},
+          {"p95_s", muster::percentile(values, 0.95)},
+          {"p99_s", muster::percentile(values, 0.99)},
+          {"most_s", values.empty() ? 0 : values.back()}};
+}
+
+// What all worlds of a trace have come to, together.
+Json trace_row(const std::vector<muster::StepWorldResult>& results, std::uint64_t first) {
+  muster::StepWorldResult all;
+  Json broken = Json::array();
+  const auto add = [](std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto& one = results[i];
+    add(all.first_token_seconds, one.first_token_seconds);
+    add(all.token_seconds, one.token_seconds);
+    add(all.end_seconds, one.end_seconds);
+    all.step_count += one.step_count;
+    all.step_token_count += one.step_token_count;
+    all.step_token_room += one.step_token_room;
+    all.prompt_token_count += one.prompt_token_count;
+    all.cached_token_count += one.cached_token_count;
+    all.preemption_count += one.preemption_count;
+    all.refused_count += one.refused_count;
+    all.cancelled_count += one.cancelled_count;
+    all.turn_share_most = std::max(all.turn_share_most, one.turn_share_most);
+    if (one.violations.empty()) continue;
+    broken.push_back({{"seed", first + i}, {"violations", one.violations}});
+  }
+  const auto share = [](std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+  };
+  return {{"answered", all.end_seconds.size()},
+          {"refused", all.refused_count},
+          {"cancelled", all.cancelled_count},
+          {"first_token", shares_of(all.first_token_seconds)},
+          {"token", shares_of(all.token_seconds)},
+          {"end", shares_of(all.end_seconds)},
+          {"steps", all.step_count},
+          {"step_fill", share(all.step_token_count, all.step_token_room)},
+          {"prefix_hits", share(all.cached_token_count, all.prompt_token_count)},
+          {"preemptions", all.preemption_count},
+          {"turn_share_most", all.turn_share_most},
+          {"broken", broken}};
+}
+
+int steps(std::uint64_t seed_count, std::uint64_t first, std::size_t reply_count) {
+  Json json{{"seeds", seed_count}, {"first", first}, {"replies", reply_count}};
+  bool is_well = true;
+  for (const auto trace : muster::all_step_traces()) {
+    const auto results =
+        run_worlds({.trace = trace, .seed = first, .reply_count = reply_count}, seed_count);
+    auto row = trace_row(results, first);
+    is_well &= row["broken"].empty();
+    json[std::string(muster::step_trace_name(trace))] = std::move(row);
+  }
+  return print(json, is_well);
+}
+
 std::uint64_t number(const std::vector<std::string_view>& words, std::size_t index,
                      std::uint64_t otherwise) {
   if (index >= words.size()) return otherwise;
@@ -136,6 +223,10 @@ int main(int argc, char** argv) {
   if (what == "speeds") return speeds(number(words, 1, 1));
   if (what == "burst") return burst(number(words, 1, 37));
   if (what == "faults") return faults(number(words, 1, 200), number(words, 2, 0));
-  fmt::print(stderr, "usage: simulate strategies|speeds|burst|faults [NUMBER...]\n");
+  if (what == "steps") {
+    const auto replies = muster::StepTraceOptions{}.reply_count;
+    return steps(number(words, 1, 100), number(words, 2, 0), number(words, 3, replies));
+  }
+  fmt::print(stderr, "usage: simulate strategies|speeds|burst|faults|steps [NUMBER...]\n");
   return 2;
 }
