@@ -1,6 +1,6 @@
 """The rows of the list `generate`: decoders, from files to replies, with the real SmolLM2-135M-Instruct. The numbers are those of the
-requirement; rows that are missing are not built yet. 16 is a file of prompts and 17 what precisions cost, for which the requirement has no
-number. What rows 5 to 8 share: contenders.py (who), speeds.py and closed_loop.py (how it is measured)."""
+requirement. 15 simulates and needs no model; 16 is a file of prompts and 17 what precisions cost, for which the requirement has no number.
+What rows 5 to 8 share: contenders.py (who), speeds.py and closed_loop.py (how it is measured)."""
 
 ROWS = {
     1: "row01_parity",
@@ -17,6 +17,7 @@ ROWS = {
     12: "row12_text_side",
     13: "row13_gpus",
     14: "row14_soak",
+    15: "row15_steps",
     16: "row16_prompts",
     17: "row17_divergence",
 }
