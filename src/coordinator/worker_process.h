@@ -19,7 +19,7 @@ namespace muster {
 
 /// How a worker ended, in words and for the strike rule.
 struct WorkerDeath {
-  std::string reason;         // "killed by signal 9 (Killed) from outside", "exit code 1"
+  std::string reason;         // "signal 9 (Killed) from outside", "exit code 1"
   bool is_own_fault = false;  // a fault signal, an exit code, an out-of-memory kill,
                               // a hang that we ended; not a kill from outside
   double cpu_seconds = 0;     // user + system of its whole life

@@ -46,7 +46,7 @@ TEST_F(DecoderProbeTest, AWorkerThatDiesIsAnErrorWithItsReason) {
   const auto died = ask("die_at_probe");
   ASSERT_FALSE(died);
   EXPECT_EQ(died.error().kind, ErrorKind::Unavailable);
-  EXPECT_EQ(died.error().message.find("cpu:0: the worker died (killed by signal 6"), 0U)
+  EXPECT_EQ(died.error().message.find("cpu:0: the worker died (signal 6 (Aborted)"), 0U)
       << died.error().message;
 }
 
