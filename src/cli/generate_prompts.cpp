@@ -34,9 +34,12 @@ Result<int> run_generate_prompts(const CommandContext& context) {
   const auto on_notice = [&](const std::string& sentence) {
     if (!context.arguments.has("--quiet")) bar.events().on_notice(sentence);
   };
-  const auto options = MUSTER_TRY(replies_options(context, on_notice));
+  auto options = MUSTER_TRY(replies_options(context));
   const bool is_stream = options.stream.has_value();
-  const auto report = generate_replies(options, bar.events(), context.clock, is_interrupted);
+  const auto settled = settle_for_replies(context, on_notice, options);
+  const auto report = settled
+                          ? generate_replies(options, bar.events(), context.clock, is_interrupted)
+                          : Result<RepliesReport>(settled.error());
   bar.clear();
   if (!report) {
     return ended_early(context, report.error(),

@@ -46,22 +46,18 @@ Status set_replies_output(const CommandContext& context, RepliesOptions& options
   return Done{};
 }
 
-// free_bytes: of the device that has the least; 0: not known.
-Status settle_for_replies(const CommandContext& context, std::uint64_t free_bytes,
-                          const std::function<void(const std::string&)>& on_notice,
-                          RepliesOptions& options) {
-  const auto memory = free_bytes == 0 ? std::nullopt : std::optional(free_bytes);
-  auto choice = MUSTER_TRY(chosen_precision(context,
-                                            {.source = options.source,
-                                             .device = options.devices.front(),
-                                             .memory_bytes = memory,
-                                             .worker_program = options.worker_program,
-                                             .torch_root = options.torch_root},
-                                            on_notice));
-  if (const auto why = precision_sentence(choice); !why.empty()) on_notice(why);
-  options.precision = choice.precision;
-  options.precision_reason = std::move(choice.reason);
-  return Done{};
+Result<DecoderPrecisionChoice> precision_for(
+    const CommandContext& context, const RepliesOptions& options,
+    const std::function<void(const std::string&)>& on_notice) {
+  const auto free_bytes = options.memory.free_bytes;
+  return chosen_precision(
+      context,
+      {.source = options.source,
+       .device = options.devices.front(),
+       .memory_bytes = free_bytes == 0 ? std::nullopt : std::optional(free_bytes),
+       .worker_program = options.worker_program,
+       .torch_root = options.torch_root},
+      on_notice);
 }
 
 }  // namespace
@@ -95,8 +91,7 @@ std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPre
   return demand ? demand->total() : 0;
 }
 
-Result<RepliesOptions> replies_options(const CommandContext& context,
-                                       const std::function<void(const std::string&)>& on_notice) {
+Result<RepliesOptions> replies_options(const CommandContext& context) {
   const auto& arguments = context.arguments;
   const auto& config = context.config;
   RepliesOptions options;
@@ -113,14 +108,23 @@ Result<RepliesOptions> replies_options(const CommandContext& context,
   MUSTER_TRY(check_standard_output(options));
   auto found = MUSTER_TRY(decoder_devices(context));
   options.devices = std::move(found.devices);
+  options.memory.free_bytes = found.free_bytes;
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
-  MUSTER_TRY(settle_for_replies(context, found.free_bytes, on_notice, options));
-  options.memory = {.free_bytes = found.free_bytes,
-                    .other_bytes = bytes_beside_cache(options.source, options.precision,
-                                                      DecoderPlace::of(options.devices.front()))};
   return options;
+}
+
+Status settle_for_replies(const CommandContext& context,
+                          const std::function<void(const std::string&)>& on_notice,
+                          RepliesOptions& options) {
+  auto choice = MUSTER_TRY(precision_for(context, options, on_notice));
+  if (const auto why = precision_sentence(choice); !why.empty()) on_notice(why);
+  options.precision = choice.precision;
+  options.precision_reason = std::move(choice.reason);
+  options.memory.other_bytes = bytes_beside_cache(options.source, options.precision,
+                                                  DecoderPlace::of(options.devices.front()));
+  return Done{};
 }
 
 }  // namespace muster

@@ -26,14 +26,20 @@ Status check_prompt_flags(const CommandContext& context);
 std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPrecision precision,
                                  const DecoderPlace& place = {});
 
-/// Settings and flags of `muster generate --prompts` as the job's options. What costs least is
-/// looked at first: names of output, model and inputs, then devices, then the places of worker and
-/// torch, and then the precision, which may have to be measured.
+/// Settings and flags of `muster generate --prompts` as the job's options, but for the precision
+/// and what depends on it. What costs least is looked at first: names of output, model and inputs,
+/// then devices, then the places of worker and torch.
 ///
 /// Errors: those of find_decoder_source, TextReader::open, decoder_flags.h and places.h;
 /// InvalidArgument where --out is missing or has another ending, and for flags that do not go
 /// together.
-Result<RepliesOptions> replies_options(const CommandContext& context,
-                                       const std::function<void(const std::string&)>& on_notice);
+Result<RepliesOptions> replies_options(const CommandContext& context);
+
+/// The rest of them: the precision, as chosen_precision finds it, which may have to measure.
+///
+/// Errors: Cancelled after a signal that is caught.
+Status settle_for_replies(const CommandContext& context,
+                          const std::function<void(const std::string&)>& on_notice,
+                          RepliesOptions& options);
 
 }  // namespace muster

@@ -39,7 +39,15 @@ class PromptRuns {
     fs::remove_all(folder_);
   }
 
-  Program run(const std::string& out, bool resume, const std::string& orders = "") const {
+  /// As soon as its log has `mark`.
+  void interrupt_at(const Program& program, const std::string& mark) const {
+    while (log().find(mark) == std::string::npos && !ends_within(program.pidfd(), 5)) {
+    }
+    ::kill(program.pid(), SIGINT);
+  }
+
+  Program run(const std::string& out, bool resume, const std::string& orders = "",
+              const std::vector<std::string>& more = {"--quiet"}) const {
     ::setenv("COUNTING_WORKER", orders.c_str(), 1);
     std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
                                    "generate",
@@ -52,11 +60,13 @@ class PromptRuns {
                                    "2xcpu",
                                    "--temperature",
                                    "0.5",
-                                   "--quiet",
+                                   "--cache-dir",
+                                   (folder_ / "cache").string(),
                                    "--worker-program",
                                    counting_worker().string(),
                                    "--torch-root",
                                    (folder_ / "torch").string()};
+    words.insert(words.end(), more.begin(), more.end());
     if (resume) words.emplace_back("--resume");
     return {words, (folder_ / "log").string()};
   }
@@ -124,6 +134,29 @@ TEST_F(PromptsAheadKillTest, WhatWasFinishedBeforeItsTurnIsNotComputedAgain) {
   EXPECT_EQ(run("out.jsonl", true, "poison=26").wait(), 0) << log();
   EXPECT_TRUE(lines_of("out.jsonl") == undisturbed);
   EXPECT_FALSE(fs::exists(folder_ / "out.jsonl.ahead"));
+}
+
+// A model with weights is measured before anything is computed.
+class PromptsMeasuredTest : public PromptRuns, public testing::Test {
+ protected:
+  PromptsMeasuredTest() {
+    const auto weights = fs::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
+    for (const auto* name : {"config.json", "model.safetensors"}) {
+      fs::copy_file(weights / name, folder_ / "model" / name, fs::copy_options::overwrite_existing);
+    }
+    std::ofstream(folder_ / "in.txt") << "a\n";
+  }
+};
+
+TEST_F(PromptsMeasuredTest, AfterCtrlCItSaysThatNothingIsKept) {
+  const Program program = run("out.jsonl", false, "hang_at_probe", {});
+  interrupt_at(program, "measuring which precision");
+  EXPECT_EQ(program.wait(), 128 + SIGINT);
+  EXPECT_NE(
+      log().find("muster: stopped before a reply was finished; nothing of this run is kept\n"),
+      std::string::npos)
+      << log();
+  EXPECT_EQ(run("out.jsonl", true, "").wait(), 0) << log();
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, PromptsKillTest, testing::Values(SIGKILL, SIGINT));
