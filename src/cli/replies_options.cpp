@@ -46,9 +46,14 @@ Status set_replies_output(const CommandContext& context, RepliesOptions& options
   return Done{};
 }
 
+// Replies of one run are of one precision, whatever a second measurement would say.
 Result<DecoderPrecisionChoice> precision_for(
     const CommandContext& context, const RepliesOptions& options,
     const std::function<void(const std::string&)>& on_notice) {
+  const auto named = MUSTER_TRY(named_precision(context.arguments));
+  if (const auto earlier = named ? std::nullopt : earlier_precision(options)) {
+    return DecoderPrecisionChoice{.precision = *earlier, .reason = "that of the run before"};
+  }
   const auto free_bytes = options.memory.free_bytes;
   return chosen_precision(
       context,

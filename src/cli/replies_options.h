@@ -35,7 +35,8 @@ std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPre
 /// together.
 Result<RepliesOptions> replies_options(const CommandContext& context);
 
-/// The rest of them: the precision, as chosen_precision finds it, which may have to measure.
+/// The rest of them: the precision that is named, else that of the run which --resume goes on with,
+/// else what chosen_precision finds, which may have to be measured.
 ///
 /// Errors: Cancelled after a signal that is caught.
 Status settle_for_replies(const CommandContext& context,

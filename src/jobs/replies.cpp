@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "dataset/output_record.h"
+#include "dataset/run_journal.h"
 #include "jobs/corpus_run.h"
+#include "jobs/finished_output.h"
 #include "jobs/reply_work.h"
 
 namespace muster {
@@ -16,7 +20,27 @@ namespace {
 // few enough that what waits takes little memory.
 constexpr std::size_t kWindowRecords = 4096;
 
+std::optional<DecoderPrecision> precision_in(const RunIdentity& identity) {
+  const auto found = std::find_if(identity.begin(), identity.end(),
+                                  [](const auto& entry) { return entry.first == kPrecisionEntry; });
+  return found == identity.end() ? std::nullopt : parse_decoder_precision(found->second);
+}
+
 }  // namespace
+
+std::optional<DecoderPrecision> earlier_precision(const RepliesOptions& options) {
+  if (!options.resume || options.stream) return std::nullopt;
+  const RunFiles files(options.out, OutputKind::Replies);
+  const auto found = find_output(files);
+  if (!found) return std::nullopt;  // the run says why
+  if (*found == FoundOutput::Finished) {
+    const auto record = read_output_record(files.about);
+    return record ? precision_in(record->identity) : std::nullopt;
+  }
+  if (*found != FoundOutput::Unfinished && *found != FoundOutput::Unnamed) return std::nullopt;
+  const auto journal = RunJournal::read(files.journal);
+  return journal ? precision_in(journal->identity) : std::nullopt;
+}
 
 Status check_replies_name(const std::filesystem::path& out) {
   if (out.extension() == ".jsonl") return Done{};

@@ -41,6 +41,10 @@ struct RepliesReport : CorpusReport {
   std::string precision_reason;  // of the options
 };
 
+/// What the run was computed in that `options.resume` goes on with, or finds finished: where nobody
+/// names a precision it is that one, whatever a measurement would say now. nullopt: there is none.
+std::optional<DecoderPrecision> earlier_precision(const RepliesOptions& options);
+
 /// Whether replies can be written under that name. Errors: InvalidArgument for another ending.
 Status check_replies_name(const std::filesystem::path& out);
 

@@ -87,6 +87,22 @@ TEST_F(RepliesResumeTest, WhatWasFinishedBeforeItsTurnIsNotComputedAgain) {
   }
 }
 
+// Which is not what a measurement may say now.
+TEST_F(RepliesResumeTest, ThePrecisionOfTheRunBeforeIsKnown) {
+  write_prompts(200);
+  options_.precision = DecoderPrecision::Fp32;
+  interrupt_at(50);
+  options_.precision = DecoderPrecision::Own;
+  EXPECT_EQ(earlier_precision(options_), std::nullopt) << "it is not to go on";
+  options_.resume = true;
+  EXPECT_EQ(earlier_precision(options_), DecoderPrecision::Fp32);
+  options_.precision = DecoderPrecision::Fp32;
+  run_well();
+  EXPECT_EQ(earlier_precision(options_), DecoderPrecision::Fp32) << "of one that is finished";
+  std::filesystem::remove(files_.about);
+  EXPECT_EQ(earlier_precision(options_), std::nullopt);
+}
+
 TEST_F(RepliesResumeTest, ASecondInterruptLosesNothingOfTheFirst) {
   write_prompts(300);
   const auto undisturbed = undisturbed_bytes();

@@ -98,7 +98,7 @@ RunIdentity ReplyWork::identity() const {
   identity.emplace_back("--raw", on_or_off(options_.is_raw));
   identity.emplace_back("--ignore-eos", on_or_off(options_.ignores_stop_ids));
   add_sampling(options_.sampling, identity);
-  identity.emplace_back("--precision", std::string(decoder_precision_name(options_.precision)));
+  identity.emplace_back(kPrecisionEntry, std::string(decoder_precision_name(options_.precision)));
   identity.emplace_back("the model", hash_);
   if (now_unix_) identity.emplace_back(kTime, std::to_string(*now_unix_));
   identity.emplace_back(kContext, std::to_string(length_max_));

@@ -14,6 +14,9 @@
 
 namespace muster {
 
+/// The entry of a run's identity that says what its replies are computed in.
+inline constexpr const char* kPrecisionEntry = "--precision";
+
 /// A run that computes a reply to each prompt.
 ///
 /// What a reply depends on beside the prompt is the run's: its seed, the time that chat templates

@@ -200,6 +200,24 @@ TEST_F(GeneratePrompts, WritesALineForEachAndSaysHowFast) {
   EXPECT_EQ(nlohmann::json::parse(told.out)["completion_tokens"], 8);
 }
 
+// Replies of one run are of one precision.
+TEST_F(GeneratePrompts, WhatIsResumedKeepsItsPrecisionWhereNoneIsNamed) {
+  const std::vector<std::string> flags{"--prompts", "p.txt", "-o", "r.jsonl", "--json", "--quiet"};
+  const auto with = [&flags](std::vector<std::string> more) {
+    more.insert(more.begin(), flags.begin(), flags.end());
+    return more;
+  };
+  ASSERT_EQ(generate(with({"--precision", "fp32"})).exit_code, 0);
+  const auto resumed = generate(with({"--resume"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  const auto report = nlohmann::json::parse(resumed.out);
+  EXPECT_EQ(report["precision"], "fp32");
+  EXPECT_EQ(report["precision_reason"], "that of the run before");
+  const auto other = generate(with({"--resume", "--precision", "bf16"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("--precision was fp32 and is now bf16"), std::string::npos) << other.err;
+}
+
 TEST_F(GeneratePrompts, TakesStandardInputAndGivesStandardOutput) {
   const auto done = generate({"--prompts", "-", "-o", "-", "--quiet"}, "p.txt");
   ASSERT_EQ(done.exit_code, 0) << done.err;
