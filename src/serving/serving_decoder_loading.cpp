@@ -126,12 +126,15 @@ void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
     if (const auto named = ticket->take_name(asked.name); !named) return on_done(named.error());
   }
   const auto id = next_id_++;
-  openings_.emplace(
-      id, Opening{.name = asked.name, .ticket = *std::move(ticket), .on_done = std::move(on_done)});
-  const auto taken = read_beside([this, id, asked] {
+  Opening opening{.name = asked.name, .ticket = *std::move(ticket), .on_done = std::move(on_done)};
+  const auto is_unwanted = opening.is_unwanted;
+  openings_.emplace(id, std::move(opening));
+  const auto taken = read_beside([this, id, asked, is_unwanted] {
+    if (is_unwanted->load()) return;
     // Nobody reads along, and the log is the loop's.
-    const Watch watch{.on_notice = [](const std::string&) {},
-                      .is_cancelled = [this] { return is_ending_.load(); }};
+    const Watch watch{
+        .on_notice = [](const std::string&) {},
+        .is_cancelled = [this, is_unwanted] { return is_ending_.load() || is_unwanted->load(); }};
     const auto opened = std::make_shared<Result<Opened>>(read(asked, watch));
     loop_.post([this, id, opened] { on_opened(id, std::move(*opened)); });
   });
@@ -268,6 +271,7 @@ Result<std::size_t> ServingDecoders::unload(const std::string& name) {
   for (auto opening = openings_.begin(); opening != openings_.end(); ++opening) {
     if (name.empty() || opening->second.name != name) continue;
     const auto on_done = std::move(opening->second.on_done);
+    *opening->second.is_unwanted = true;  // others wait for that thread
     openings_.erase(opening);
     on_done(meanwhile);
     return std::size_t{0};

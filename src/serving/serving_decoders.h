@@ -121,6 +121,8 @@ class ServingDecoders {
     std::string name;  // empty: not known yet
     ModelRoster::Ticket ticket;
     OnLoaded on_done;
+    /// The thread that reads it looks there.
+    std::shared_ptr<std::atomic<bool>> is_unwanted = std::make_shared<std::atomic<bool>>(false);
   };
 
   // serving_decoder_loading.cpp

@@ -3,6 +3,7 @@
 #include "serving/serving_decoders.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "base/text.h"
 #include "serving/decoder_memory.h"
@@ -17,6 +18,16 @@ constexpr const char* kWhole = "bcdefghijklmnopqrstuvwxyzé012345678";  // after
 
 class ServingDecodersTest : public GenerationServiceTest {
  protected:
+  /// Those of the engine's tiny Llama, into the folder of every model here.
+  void write_weights() const {
+    const auto weights =
+        std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
+    for (const auto* name : {"config.json", "model.safetensors"}) {
+      std::filesystem::copy_file(weights / name, folder_ / "counting" / name,
+                                 std::filesystem::copy_options::overwrite_existing);
+    }
+  }
+
   ServedModel second() const { return {.name = "second", .model = counting()}; }
 
   /// Of what is served, or still there.
@@ -86,15 +97,9 @@ TEST_F(ServingDecodersTest, WhileADecoderIsLoadedClientsAreToldToComeAgain) {
   EXPECT_EQ(message(answer({.model = "second", .text = "a"})), "second is being loaded");
 }
 
-// A folder with the weights of the engine's tiny Llama; counting_worker says that bf16, which is
-// asked for behind fp32, is twice as fast.
+// counting_worker says that bf16, which is asked for behind fp32, is twice as fast.
 TEST_F(ServingDecodersTest, WithoutAPrecisionItIsMeasuredAtTheStartAndKept) {
-  const auto weights =
-      std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
-  for (const auto* name : {"config.json", "model.safetensors"}) {
-    std::filesystem::copy_file(weights / name, folder_ / "counting" / name,
-                               std::filesystem::copy_options::overwrite_existing);
-  }
+  write_weights();
   options_.cache_folder = folder_ / "cache";
   const std::string reason =
       "measured: fp32 100.0 tokens/s; bf16 200.0 tokens/s with a mean KL to fp32 of 0.00100";
@@ -113,6 +118,42 @@ TEST_F(ServingDecodersTest, WithoutAPrecisionItIsMeasuredAtTheStartAndKept) {
   ASSERT_TRUE(third) << third.error().message;
   EXPECT_EQ(third->precision, DecoderPrecision::Own);
   EXPECT_EQ(third->precision_reason, "asked for");
+}
+
+// Its worker would measure for ever, and whatever else is to be loaded would wait for it.
+TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurement) {
+  write_weights();
+  options_.cache_folder = folder_ / "cache";
+  start();
+  std::filesystem::remove_all(options_.cache_folder);
+  ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
+  std::optional<Loaded> loaded;
+  service_->decoders().load(second(), [&](Loaded result) { loaded = std::move(result); });
+  siginfo_t stopped{};
+  ASSERT_EQ(::waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0) << "it measures";
+  EXPECT_EQ(*service_->decoders().unload("second"), 0U);
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->error().kind, ErrorKind::Cancelled);
+  auto named = second();
+  named.name = "third";
+  named.wants_own_bits = true;
+  const auto third = load(named);
+  ASSERT_TRUE(third) << third.error().message;
+  EXPECT_EQ(::kill(stopped.si_pid, 0), -1) << "its worker has ended";
+}
+
+// As in a server that is told to end.
+TEST_F(ServingDecodersTest, NobodyWaitsForAMeasurementAtTheEnd) {
+  write_weights();
+  options_.cache_folder = folder_ / "cache";
+  start();
+  std::filesystem::remove_all(options_.cache_folder);
+  ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
+  service_->decoders().load(second(), [](const Loaded&) {});
+  siginfo_t stopped{};
+  ASSERT_EQ(::waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0) << "it measures";
+  service_.reset();
+  EXPECT_EQ(::kill(stopped.si_pid, 0), -1) << "its worker has ended";
 }
 
 // What the device has is not known: 256 MiB are for keys and values, of which a token takes 128
