@@ -46,10 +46,9 @@ Status on_frame(const DecoderProbeOptions& options, const FrameHeader& header,
 }
 
 // Its last words are the reason, where it had some.
-Error death_of(WorkerProcess& process, const DecoderProbeOptions& options) {
-  std::string words;
-  process.read_stderr([&words](const std::string& line) { words = line; });
+Error death_of(WorkerProcess& process, const DecoderProbeOptions& options, std::string words) {
   process.kill_if_alive();
+  process.read_stderr([&words](const std::string& line) { words = line; });
   const auto death = process.reap(kReapLimit).value_or(WorkerDeath{"it does not end", true, 0});
   return {ErrorKind::Unavailable, fmt::format("{}: the worker died ({}{}{})", options.device.name(),
                                               death.reason, words.empty() ? "" : ": ", words)};
@@ -67,7 +66,10 @@ Result<DecoderVerdict> probe_decoder(const DecoderProbeOptions& options, const P
   (void)channel.send(static_cast<std::uint8_t>(MessageType::ProbeDecoder), 0, encode(probe));
   const auto until = clock.now() + options.time_most;
   Answer answer;
+  std::string words;
   while (!answer) {
+    // One that nobody listens to would stop once the pipe is full.
+    process->read_stderr([&words](const std::string& line) { words = line; });
     if (cancelled()) return Error{ErrorKind::Cancelled, "the measurement was interrupted"};
     if (clock.now() >= until) {
       return Error{ErrorKind::Unavailable,
@@ -83,7 +85,7 @@ Result<DecoderVerdict> probe_decoder(const DecoderProbeOptions& options, const P
         channel.read_available([&](const FrameHeader& header, std::span<const std::byte> payload) {
           return on_frame(options, header, payload, answer);
         });
-    if (!answer && (!more || !*more)) return death_of(*process, options);
+    if (!answer && (!more || !*more)) return death_of(*process, options, words);
   }
   return *std::move(answer);
 }

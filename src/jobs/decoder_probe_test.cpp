@@ -50,6 +50,13 @@ TEST_F(DecoderProbeTest, AWorkerThatDiesIsAnErrorWithItsReason) {
       << died.error().message;
 }
 
+// A library that warns once a layer.
+TEST_F(DecoderProbeTest, AWorkerThatPrintsALotIsListenedTo) {
+  const auto verdict = ask("talk_at_probe");
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_EQ(verdict->measures.size(), 2U);
+}
+
 TEST_F(DecoderProbeTest, RefusesAnotherBuild) {
   const auto other = ask("other_build");
   ASSERT_FALSE(other);
@@ -57,7 +64,7 @@ TEST_F(DecoderProbeTest, RefusesAnotherBuild) {
 }
 
 TEST_F(DecoderProbeTest, EndsWhenItIsToldToOrTakesTooLong) {
-  EXPECT_EQ(ask("", /*is_cancelled=*/true).error().kind, ErrorKind::Cancelled);
+  EXPECT_EQ(ask("hang_at_probe", /*is_cancelled=*/true).error().kind, ErrorKind::Cancelled);
   time_most_ = Duration{0};
   const auto late = ask("");
   ASSERT_FALSE(late);

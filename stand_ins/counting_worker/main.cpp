@@ -26,6 +26,7 @@
 //   die_at_probe  aborts in place of measuring it; without it the i-th precision that is asked for
 //                 computes 100 (i + 1) tokens a second, with a divergence of i / 1000
 //   hang_at_probe stops (SIGSTOP) there
+//   talk_at_probe prints more than a pipe holds before it does
 //   other_build   claims to be of another build
 //   wrong_canary  answers its canary otherwise
 // All but the last are about streams and about loading: whatever else it is told, it answers its
@@ -113,6 +114,7 @@ class Counting {
   Status on_probe(const ProbeDecoder& probe) const {
     if (orders_.count("die_at_probe") > 0) std::abort();
     if (orders_.count("hang_at_probe") > 0) ::raise(SIGSTOP);
+    if (orders_.count("talk_at_probe") > 0) fmt::print(stderr, "{}\n", std::string(1 << 18, 'x'));
     DecoderVerdict verdict;
     for (const auto precision : probe.precisions) {
       const auto place = static_cast<double>(verdict.measures.size());
