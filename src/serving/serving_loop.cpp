@@ -161,6 +161,11 @@ void ServingLoop::reconfigure(const ServeOptions& options,
   admission_.set_options(options.admission);
   admission_.set_limits(std::move(limits));
   place_soon();
+  // What is held waits for another budget now.
+  loop_.post([this] {
+    next_refusal_.reset();
+    refuse_idle_calls();
+  });
 }
 
 // Counters are kept as things happen; what can be read off other parts is not counted a second

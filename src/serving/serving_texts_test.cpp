@@ -257,6 +257,46 @@ TEST_F(ServingTextsTest, ACallIsHeldWhileTheOnlyDeviceWaitsForMemory) {
   EXPECT_EQ(vectors(answer).rows[0], echo_of("q").first);
 }
 
+// The budget is a setting that changes while the server runs. Held for as long as it was, the call
+// would end at its deadline.
+TEST_F(ServingTextsTest, ACallThatIsHeldIsRefusedOnceTheBudgetIsShorter) {
+  options_.devices.resize(1);
+  options_.admission.queue_budget = std::chrono::hours(1);
+  options_.deadline = std::chrono::seconds(10);
+  ::setenv("ZERO_WORKER", "echo dim=32 full_at=0", 1);
+  start();
+  run_until([&] { return service_->models().front().state == ModelState::Failed; });
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {"q"}}, on_done);
+    options_.admission.queue_budget = std::chrono::milliseconds(1);
+    service_->reconfigure(options_, {});
+  });
+  EXPECT_EQ(error(answer).kind, ErrorKind::Unavailable);
+}
+
+// Whoever drains the device, or ends the server, does not wait for the budget either.
+TEST_F(ServingTextsTest, ACallThatIsHeldEndsWithADrainOfItsDeviceOrOfTheServer) {
+  options_.devices.resize(1);
+  options_.admission.queue_budget = std::chrono::hours(1);
+  ::setenv("ZERO_WORKER", "echo dim=32 full_at=0", 1);
+  start();
+  run_until([&] { return service_->models().front().state == ModelState::Failed; });
+  const auto drained = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {"q"}}, on_done);
+    service_->fleet_admin().drain(0);
+  });
+  EXPECT_EQ(error(drained).message, "every device is drained");
+  service_->fleet_admin().resume(0);
+  run_until([&] { return service_->models().front().state == ModelState::Failed; });
+  options_.drain_limit = std::chrono::milliseconds(1);
+  service_->reconfigure(options_, {});
+  const auto ended = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {"q"}}, on_done);
+    service_->drain([] {});
+  });
+  EXPECT_EQ(error(ended).message, "the server ended before the answer");
+}
+
 // It would wait until its deadline: the one may come at any time, and the other never will.
 TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhereOneHasNoMemoryAndTheOtherCannotLoad) {
   options_.admission.queue_budget = std::chrono::milliseconds(1);
