@@ -95,6 +95,17 @@ TEST_F(RequestLogTest, AtDebugEachRequestHasALineAndElseOnlyRefusals) {
   EXPECT_EQ(lines_, std::vector<std::string>{"debug GET /livez 200 in 0.25 ms, 127.0.0.1:5 r"});
 }
 
+// Whoever asks before a line is made must be told the same as decides whether there is one.
+TEST_F(RequestLogTest, WantsRefusalsAndFaultsAndNoOthers) {
+  const RequestLog log(keep(), LogLevel::Info, loop_, clock_);
+  for (const int status : {401, 403, 408, 413, 429, 431, 500, 503}) {
+    EXPECT_TRUE(log.wants(status)) << status;
+  }
+  for (const int status : {200, 304, 400, 404, 405, 409, 422}) {
+    EXPECT_FALSE(log.wants(status)) << status;
+  }
+}
+
 TEST_F(RequestLogTest, AProbeThatIsToldNoIsNotRefused) {
   RequestLog log(keep(), LogLevel::Info, loop_, clock_);
   log.answered({.method = "GET", .path = "/readyz", .status = 503, .is_probe = true});

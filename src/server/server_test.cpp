@@ -562,6 +562,30 @@ TEST_F(ServerTest, AKeyThatEmbedsIsShownNoPath) {
   EXPECT_FALSE(json(models)["data"][0].contains("path"));
 }
 
+TEST_F(ServerTest, ARefusalIsInTheLogAndAnAnswerIsNot) {
+  std::vector<std::string> lines;
+  hooks_.log = [&lines](const LogLine& line) {
+    lines.push_back(std::string(line.message) + " [" + std::string(line.request_id) + "]");
+  };
+  std::string keys(kKeys);
+  keys.replace(keys.find("[read]"), 6, "[embed]\n    requests_per_minute: 1");
+  use_keys(keys);
+  start();
+  const auto ask = [this](const char* id, const char* body) {
+    return post("/v1/embeddings", body,
+                {{"Authorization", "Bearer test-key"}, {"X-Request-Id", id}})
+        .status;
+  };
+  EXPECT_EQ(ask("r1", R"({"input":"a","model":"tiny"})"), 200);
+  EXPECT_EQ(ask("r2", R"({"input":"b","model":"tiny"})"), 429);
+  EXPECT_EQ(ask("r3", R"({"input":"c","model":"tinny"})"), 404);
+  loop_.stop();
+  thread_.join();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(lines[0].starts_with("refused with 429 ")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(": POST /v1/embeddings, key reader [r2]")) << lines[0];
+}
+
 TEST_F(ServerTest, AModelIsNotLoadedUnderANameThatIsNone) {
   start();
   for (const std::string name : {"load", "..", "a\r\nb", "a//b"}) {
