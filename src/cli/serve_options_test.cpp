@@ -9,18 +9,23 @@
 
 #include "cli/live_settings.h"
 #include "cli/recommendation.h"
+#include "cli/serve_doors.h"
 #include "topology/machine_text.h"
 
 namespace muster {
 namespace {
 
-Config config_of(const std::vector<std::pair<SettingId, std::string>>& values) {
+Result<Config> load_config(const std::vector<std::pair<SettingId, std::string>>& values) {
   ConfigSources sources;
   sources.working_folder = "/nonexistent";
   for (const auto& [id, value] : values) {
     sources.flags.push_back({id, value, flag_of(setting_of(id).name)});
   }
-  auto config = Config::load(sources);
+  return Config::load(sources);
+}
+
+Config config_of(const std::vector<std::pair<SettingId, std::string>>& values) {
+  auto config = load_config(values);
   EXPECT_TRUE(config) << config.error().message;
   return *config;
 }
@@ -91,6 +96,40 @@ TEST(ServeSettings, MustFitTogether) {
   EXPECT_EQ(fault({{SettingId::TlsCert, "/nonexistent/a.pem"}}),
             "--tls-cert: no such file: /nonexistent/a.pem");
   EXPECT_EQ(fault({{SettingId::TlsCert, "/proc/self/stat"}}), "--tls-cert: it needs tls_key, too");
+}
+
+TEST(ServeSettings, BoundWhatClientsMayHold) {
+  HttpServerOptions http;
+  const auto set = set_listening(config_of({{SettingId::MemoryMost, "16MiB"},
+                                            {SettingId::MaxBodyBytes, "1MiB"},
+                                            {SettingId::ConnectionsMost, "100"}}),
+                                 http);
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(http.memory_most, 16U << 20);
+  EXPECT_EQ(http.limits.body_bytes, 1U << 20);
+  EXPECT_EQ(http.connections_most, 100U);
+}
+
+// Of so much seven eighths must be four times a body, which has 16 MiB at most where nothing is
+// said: 67,108,864 of 76,695,848.
+TEST(ServeSettings, MemoryThatNoWholeBodyFitsIntoIsRefused) {
+  const auto refusal = [](const char* memory_most) -> std::string {
+    HttpServerOptions http;
+    const auto config = load_config({{SettingId::MemoryMost, memory_most}});
+    if (!config) return config.error().message;
+    const auto set = set_listening(*config, http);
+    return set ? "none" : set.error().message;
+  };
+  EXPECT_EQ(refusal("16MiB"),
+            "--memory-most: a body of max_body_bytes takes 67108864 bytes while it is answered, "
+            "and an eighth is kept for short requests: expected 76695848 bytes or more");
+  EXPECT_EQ(refusal("76695848"), "none");
+  for (const char* value : {"16 apples", "-1", "1KiB", "2TiB"}) {
+    EXPECT_EQ(refusal(value),
+              std::string("--memory-most must be a size such as 64KiB, 256MiB or 1GB, from 1MiB "
+                          "to 1TiB: \"") +
+                  value + "\"");
+  }
 }
 
 TEST(LiveServeSettings, ChangeAllOfThemOrNone) {
