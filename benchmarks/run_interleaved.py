@@ -39,20 +39,24 @@ def run_once(command):
             "cpu_s": after.children_user + after.children_system - before.children_user - before.children_system}
 
 
-def interleave(contenders, rounds, on_round=None):
+def interleave(contenders, rounds, leaves_out=None):
     """Calls every contender once a round and returns {name: [sample, …]}.
 
     A contender is a function that returns a dict of figures ("wall_s" among them, for `summary`). The order
-    is turned by one each round, so that nobody always runs after the same neighbour.
+    is turned by one each round, so that nobody always runs after the same neighbour. One that fails ends it
+    all, unless `leaves_out(name, index, error)` says that the others go on: then it has no samples.
     """
     samples = {name: [] for name in contenders}
-    names = list(contenders)
     for index in range(rounds):
-        turn = index % len(names)
+        names = list(samples)
+        turn = index % max(1, len(names))
         for name in names[turn:] + names[:turn]:
-            samples[name].append(contenders[name]())
-        if on_round:
-            on_round(index, samples)
+            try:
+                samples[name].append(contenders[name]())
+            except (RuntimeError, OSError) as error:
+                if leaves_out is None or not leaves_out(name, index, error):
+                    raise
+                del samples[name]
     return samples
 
 

@@ -72,7 +72,7 @@ def cores(report, rounds):
             text = text_of(tokens)
             for server in servers.values():
                 ask(server, text, 1)
-            samples = speeds.interleave(report, {f"{n} cores": (lambda s=server: ask(s, text, count)) for n, server in servers.items()}, rounds)
+            samples = run_interleaved.interleave({f"{n} cores": (lambda s=server: ask(s, text, count)) for n, server in servers.items()}, rounds)
             told = {one["tokens"] for rows in samples.values() for one in rows}
             report.add(holds(f"the text of {tokens:,} tokens has them", told == {tokens}, str(sorted(told)), str(tokens)))
             found = {one.pop("vector") for rows in samples.values() for one in rows}
@@ -91,8 +91,8 @@ def int8_speed(report, rounds):
         for shape in against_onnx.SHAPES:
             for server in (ours, theirs):
                 server.ask(shape)
-            samples = speeds.interleave(report, {"ours": lambda: against_onnx.rate(ours, shape), "onnx": lambda: against_onnx.rate(theirs, shape)},
-                                        rounds)
+            samples = run_interleaved.interleave({"ours": lambda: against_onnx.rate(ours, shape),
+                                                  "onnx": lambda: against_onnx.rate(theirs, shape)}, rounds)
             report.raw[f"int8 {shape}"] = samples
             report.add(at_least(f"{shape}, one core: int8 over ONNX Runtime's int8 ({speeds.shown(samples, 'ours', 'onnx')})",
                                 run_interleaved.ratio(samples, "ours", "onnx", "tokens_per_s"), INT8_RATIO, unit="x"))

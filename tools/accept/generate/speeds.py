@@ -46,20 +46,13 @@ def decode_rate(reply, is_own):
 
 
 def interleave(report, contenders, rounds, may_fail=()):
-    """As run_interleaved.interleave; but of `may_fail` one that fails is told, and left out of it all."""
-    samples = {name: [] for name in contenders}
-    for index in range(rounds):
-        names = list(samples)
-        turn = index % len(names)
-        for name in names[turn:] + names[:turn]:
-            try:
-                samples[name].append(contenders[name]())
-            except (RuntimeError, OSError) as error:
-                if name not in may_fail:
-                    raise
-                report.add(skipped(name, f"round {index + 1}: {str(error)[-300:]}"))
-                del samples[name]
-    return samples
+    """As run_interleaved.interleave; of `may_fail` one that fails is told, and left out of it all."""
+    def leaves_out(name, index, error):
+        if name in may_fail:
+            report.add(skipped(name, f"round {index + 1}: {str(error)[-300:]}"))
+        return name in may_fail
+
+    return run_interleaved.interleave(contenders, rounds, leaves_out)
 
 
 def in_turns(report, turns, prompts, rounds, repeats, measure_one, beside=None):
