@@ -48,6 +48,11 @@ Status DecoderWorkers::on_canary_frame(std::size_t index, const FrameHeader& hea
       return Done{};
     case MessageType::Failed: {
       const auto failed = MUSTER_TRY(decode_failed(payload));
+      // Its steps would find no memory either; that is no wrong bit, and may pass.
+      if (options_.waits_for_memory && failed.error.kind == ErrorKind::ResourceExhausted) {
+        on_load_failed(index, failed.error);
+        return Done{};
+      }
       return Error{ErrorKind::Internal,
                    fmt::format("it failed at its canary: {}", failed.error.message)};
     }

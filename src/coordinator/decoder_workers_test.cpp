@@ -390,6 +390,34 @@ TEST_F(DecoderWorkersTest, AWorkerTakesStreamsOnceItsCanaryIsRight) {
   EXPECT_EQ(state(0), State::Ready);
 }
 
+// The weights found memory, and what a step takes beside them does not.
+TEST_F(DecoderWorkersTest, OneWithoutMemoryForItsCanaryWaitsAsForItsLoad) {
+  options_.asks_canary = true;
+  options_.waits_for_memory = true;
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  ASSERT_TRUE(say(0, MessageType::Failed,
+                  encode(Failed{{ErrorKind::ResourceExhausted, "cuda:0 is out of memory"}}),
+                  kCanarySequence));
+  EXPECT_EQ(processes_->groups[0].endings, std::vector{GroupEnding::EndOfStream}) << "not killed";
+  die(0, kExited);
+  EXPECT_TRUE(workers_->view(0).waits_for_memory);
+  EXPECT_EQ(workers_->view(0).reason, "cuda:0 is out of memory");
+  pass(seconds(1));
+  EXPECT_EQ(start_count(0), 2U);
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  ASSERT_NO_FATAL_FAILURE(answer_canary(0, -0.5F));
+  EXPECT_TRUE(workers_->takes_streams(0)) << notices_;
+  EXPECT_FALSE(workers_->view(0).waits_for_memory);
+
+  // Of another fault it is ended as before.
+  die(0, kKilled);
+  pass(Duration{0});
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  ASSERT_TRUE(say(0, MessageType::Failed, encode(Failed{{ErrorKind::Internal, "a fault"}}),
+                  kCanarySequence));
+  EXPECT_EQ(processes_->groups[0].endings.back(), GroupEnding::Kill);
+}
+
 TEST_F(DecoderWorkersTest, OfTwoThatAnswerTheirCanaryDifferentlyBothAreAskedAgain) {
   options_.asks_canary = true;
   ASSERT_NO_FATAL_FAILURE(make(2));
