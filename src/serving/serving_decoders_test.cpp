@@ -142,6 +142,19 @@ TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurement) {
   EXPECT_EQ(::kill(stopped.si_pid, 0), -1) << "its worker has ended";
 }
 
+TEST_F(ServingDecodersTest, AStartThatIsToEndDoesNotWaitForAMeasurement) {
+  write_weights();
+  ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
+  const auto service = GenerationService::start(
+      options_, roster_, loop_,
+      {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
+       .on_fatal = [](const Error& error) { FAIL() << error.message; },
+       .is_cancelled = [] { return true; }},
+      clock_);
+  ASSERT_FALSE(service);
+  EXPECT_EQ(service.error().kind, ErrorKind::Cancelled);
+}
+
 // As in a server that is told to end.
 TEST_F(ServingDecodersTest, NobodyWaitsForAMeasurementAtTheEnd) {
   write_weights();
