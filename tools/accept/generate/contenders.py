@@ -27,15 +27,15 @@ TOKENIZER = peer_servers.VLLM_MODEL / "tokenizer.json"
 
 
 def own(precision=None, *words):
-    """One device with both cores; without a precision what it takes by itself."""
+    """One device with both cores; without a precision what it measures and takes by itself."""
     named = ["--precision", precision] if precision else []
     return Peer([str(MUSTER), "serve", f"{NAME}={SMOLLM2}", "--devices", "1xcpu", "--cores-per-device", THREADS, "--no-prefix-cache",
                  *named, *words, "--listen", "127.0.0.1:{port}"], NAME)
 
 
 def makers(classes, peers):
-    """Name -> what makes the contender: ours in a precision each (`own` is what a server takes by itself), then the peers."""
-    ours = {name: functools.partial(own, None if precision == "own" else precision) for name, precision in classes.items()}
+    """Name -> what makes the contender: ours in a precision each, then the peers."""
+    ours = {name: functools.partial(own, precision) for name, precision in classes.items()}
     return {**ours, **peers}
 
 
