@@ -80,15 +80,15 @@ Status ServingDecoders::settle_precision(ServingDecoder& decoder, const Watch& w
 }
 
 // Errors: ResourceExhausted where too many wait.
-Status ServingDecoders::read_beside(std::function<void()> job) {
-  if (!file_thread_.joinable()) {
-    file_thread_ = std::jthread([this] {
-      while (const auto next = files_.take()) {
+Status ServingDecoders::do_beside(Beside& beside, std::function<void()> job) {
+  if (!beside.thread.joinable()) {
+    beside.thread = std::jthread([this, &beside] {
+      while (const auto next = beside.jobs.take()) {
         if (!is_ending_) (*next)();
       }
     });
   }
-  if (files_.push(std::move(job))) return Done{};
+  if (beside.jobs.push(std::move(job))) return Done{};
   return Error{ErrorKind::ResourceExhausted,
                fmt::format("too many models wait to be opened: {}", kFilesMost)};
 }
@@ -97,7 +97,7 @@ void ServingDecoders::ask_kind(const std::string& model,
                                std::function<void(Result<bool>)> on_answer) {
   // Shared: where there is no room for the question, the answer is given here.
   const auto answer = std::make_shared<std::function<void(Result<bool>)>>(std::move(on_answer));
-  const auto asked = read_beside([this, model, answer] {
+  const auto asked = do_beside(kinds_, [this, model, answer] {
     const bool generates = names_decoder(model);
     loop_.post([answer, generates] { (*answer)(generates); });
   });
@@ -129,7 +129,7 @@ void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
   Opening opening{.name = asked.name, .ticket = *std::move(ticket), .on_done = std::move(on_done)};
   const auto is_unwanted = opening.is_unwanted;
   openings_.emplace(id, std::move(opening));
-  const auto taken = read_beside([this, id, asked, is_unwanted] {
+  const auto taken = do_beside(files_, [this, id, asked, is_unwanted] {
     if (is_unwanted->load()) return;
     // Nobody reads along, and the log is the loop's.
     const Watch watch{

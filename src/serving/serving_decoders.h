@@ -125,6 +125,13 @@ class ServingDecoders {
     std::shared_ptr<std::atomic<bool>> is_unwanted = std::make_shared<std::atomic<bool>>(false);
   };
 
+  static constexpr std::size_t kFilesMost = 16;  // models that may wait to be read
+  /// A thread beside the loop, started by the first that waits for it.
+  struct Beside {
+    Inbox<std::function<void()>> jobs{kFilesMost};
+    std::jthread thread = {};  // the last member: it ends first
+  };
+
   // serving_decoder_loading.cpp
   /// What is told and looked at while a precision is measured.
   struct Watch {
@@ -133,7 +140,7 @@ class ServingDecoders {
   };
   Result<Opened> read(const ServedModel& asked, const Watch& watch) const;
   Status settle_precision(ServingDecoder& decoder, const Watch& watch) const;
-  Status read_beside(std::function<void()> job);
+  Status do_beside(Beside& beside, std::function<void()> job);
   void on_opened(std::uint64_t id, Result<Opened> opened);
   Result<ServingDecoder*> place(Opened opened, ModelRoster::Ticket ticket, bool is_at_start);
   Result<std::uint64_t> fit_memory(const Opened& opened) const;
@@ -161,10 +168,10 @@ class ServingDecoders {
   Duration drain_limit_;
   std::uint64_t next_id_ = 1;
 
-  static constexpr std::size_t kFilesMost = 16;  // models that may wait to be read
   std::atomic<bool> is_ending_ = false;
-  Inbox<std::function<void()>> files_{kFilesMost};
-  std::jthread file_thread_;  // started by the first that is read; the last member: it ends first
+  // The last members: they end first. A question about files is not to wait for a measurement.
+  Beside kinds_;
+  Beside files_;
 };
 
 }  // namespace muster

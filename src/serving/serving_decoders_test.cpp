@@ -120,8 +120,9 @@ TEST_F(ServingDecodersTest, WithoutAPrecisionItIsMeasuredAtTheStartAndKept) {
   EXPECT_EQ(third->precision_reason, "asked for");
 }
 
-// Its worker would measure for ever, and whatever else is to be loaded would wait for it.
-TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurement) {
+// Its worker would measure for ever, and what else generates and is to be loaded would wait for it.
+// A model that embeds is only asked about there.
+TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurementAndQuestionsDoNotWaitForIt) {
   write_weights();
   options_.cache_folder = folder_ / "cache";
   start();
@@ -131,6 +132,9 @@ TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurement) {
   service_->decoders().load(second(), [&](Loaded result) { loaded = std::move(result); });
   siginfo_t stopped{};
   ASSERT_EQ(::waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0) << "it measures";
+  std::optional<Result<bool>> generates;
+  service_->decoders().ask_kind(counting(), [&](Result<bool> is) { generates = std::move(is); });
+  run_until([&] { return generates.has_value(); });
   EXPECT_EQ(*service_->decoders().unload("second"), 0U);
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->error().kind, ErrorKind::Cancelled);
