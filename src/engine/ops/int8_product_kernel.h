@@ -134,6 +134,7 @@ struct Int8Finish {
   std::size_t column_count = 0;  // at most kColumns
 };
 
+/// `apply` changes a vector where it stands: one that returned it would be called by another ABI.
 template <typename Ops, typename Apply>
 [[gnu::always_inline]] inline void finish_int8_by(const Int8Finish& finish,
                                                   const std::int32_t* sums, float* out,
@@ -142,7 +143,8 @@ template <typename Ops, typename Apply>
   const auto row_scale = Ops::broadcast(finish.row_scale);
   for (std::size_t c = 0; c < finish.column_count; c += kWidth) {
     const auto scale = Ops::multiply(row_scale, Ops::load(finish.scales + c));
-    const auto value = apply(Ops::scaled(sums + c, scale, Ops::load(finish.bias + c)));
+    auto value = Ops::scaled(sums + c, scale, Ops::load(finish.bias + c));
+    apply(value);
     Ops::store_first(out + c, value, std::min(kWidth, finish.column_count - c));
   }
 }
@@ -151,17 +153,14 @@ template <typename Ops>
 void finish_int8_row(std::optional<Activation> activation, const Int8Finish& finish,
                      const std::int32_t* sums, float* out) {
   using Vector = typename Ops::Vector;
-  if (!activation) {
-    return finish_int8_by<Ops>(finish, sums, out, [](Vector value) { return value; });
-  }
+  if (!activation) return finish_int8_by<Ops>(finish, sums, out, [](Vector&) {});
   switch (*activation) {
     case Activation::Gelu:
-      return finish_int8_by<Ops>(finish, sums, out, [](Vector value) { return gelu<Ops>(value); });
+      return finish_int8_by<Ops>(finish, sums, out, [](Vector& x) { x = gelu<Ops>(x); });
     case Activation::GeluTanh:
-      return finish_int8_by<Ops>(finish, sums, out,
-                                 [](Vector value) { return gelu_tanh<Ops>(value); });
+      return finish_int8_by<Ops>(finish, sums, out, [](Vector& x) { x = gelu_tanh<Ops>(x); });
     case Activation::Relu:
-      return finish_int8_by<Ops>(finish, sums, out, [](Vector value) { return relu<Ops>(value); });
+      return finish_int8_by<Ops>(finish, sums, out, [](Vector& x) { x = relu<Ops>(x); });
   }
 }
 
