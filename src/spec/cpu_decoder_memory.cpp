@@ -277,11 +277,12 @@ CpuDecoderStep cpu_decoder_step(const ModelDescription& model, const CpuDecoderR
           .sampling = vocab * (kCandidate + kFloat)};
 }
 
-std::uint64_t cpu_decoder_cache(const DecoderSpec& spec, DecoderPrecision precision,
-                                std::uint64_t blocks) {
-  const std::uint64_t of_block =
-      2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * kCacheBlockTokens;
-  return (blocks * of_block + kReadAhead) * cpu_decoder_cache_element(precision);
+std::uint64_t cpu_decoder_cache(const DecoderSpec& spec, KvCacheDtype kept, std::uint64_t blocks) {
+  const std::uint64_t vectors =
+      2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * kCacheBlockTokens;
+  // Of no values a vector in 8 bits has its scale, which is not read ahead.
+  const auto element = kv_vector_bytes(kept, 1) - kv_vector_bytes(kept, 0);
+  return blocks * vectors * kv_vector_bytes(kept, spec.head_size) + kReadAhead * element;
 }
 
 }  // namespace muster

@@ -96,15 +96,15 @@ struct CpuDecoderStep {
 /// (Candidate, RawLogprobs).
 CpuDecoderStep cpu_decoder_step(const ModelDescription& model, const CpuDecoderRun& run);
 
-/// Keys and values of so many blocks of 16 positions, and 16 elements that kernels read ahead:
+/// Keys and values of so many blocks of 16 positions, and 16 elements that kernels read ahead, of
+/// e = 4 (fp32), 2 (fp16) or 1 (int8):
 ///
-///   bytes = (blocks x 2 (keys and values) x layers x kv_heads x head_size x 16 + 16) e
+///   bytes = blocks x 2 (keys and values) x layers x kv_heads x 16 x kv_vector_bytes + 16 e
 ///
 /// A sliding window's layer keeps every position. Source: src/engine/decoder/kv_pool.cpp.
-std::uint64_t cpu_decoder_cache(const DecoderSpec& spec, DecoderPrecision precision,
-                                std::uint64_t blocks);
+std::uint64_t cpu_decoder_cache(const DecoderSpec& spec, KvCacheDtype kept, std::uint64_t blocks);
 
-/// Bytes of an element of the cache: float32 in fp32, float16 else.
+/// Bytes of an element of the cache where nothing else is asked for: float32 in fp32, float16 else.
 constexpr std::uint32_t cpu_decoder_cache_element(DecoderPrecision precision) {
   return precision == DecoderPrecision::Fp32 ? 4 : 2;
 }

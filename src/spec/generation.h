@@ -24,6 +24,30 @@ std::string_view decoder_precision_name(DecoderPrecision precision);
 /// The inverse of `decoder_precision_name`; nullopt for any other word.
 std::optional<DecoderPrecision> parse_decoder_precision(std::string_view name);
 
+/// In which numbers a decoder keeps the keys and values of its sequences. Beside a precision each
+/// is an equality class of its own; Auto is that of what it stands for.
+enum class KvCacheDtype : std::uint8_t {
+  Auto,  // fp32 where the decoder computes in fp32; else 16 bits: fp16 on a CPU, bf16 on a GPU
+  Fp32,
+  Fp16,
+  Int8,  // each head's vector of a position in 8 bits, with a scale of its own
+};
+
+/// "auto", "fp32", "fp16", "int8".
+std::string_view kv_cache_dtype_name(KvCacheDtype dtype);
+
+/// The inverse of `kv_cache_dtype_name`; nullopt for any other word.
+std::optional<KvCacheDtype> parse_kv_cache_dtype(std::string_view name);
+
+/// What is kept where `asked` is asked for, beside a precision: never Auto. Of Auto on a GPU Fp16
+/// stands for bf16, which takes as much.
+KvCacheDtype kept_as(KvCacheDtype asked, DecoderPrecision precision);
+
+/// Bytes of one head's keys, or values, of one position, in what is kept:
+///
+///   fp32  4 size        fp16  2 size        int8  size + 4: a byte each, and a float32 scale
+std::uint64_t kv_vector_bytes(KvCacheDtype kept, std::uint64_t size);
+
 /// How the next token is chosen from a step's logits.
 ///
 /// In this order: bias, the three penalties, temperature; then top_k, top_p and min_p each leave

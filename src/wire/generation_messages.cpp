@@ -131,6 +131,7 @@ std::vector<std::byte> encode(const LoadDecoder& message) {
   writer.number(message.model_id);
   writer.text(message.source);
   writer.number(message.precision);
+  writer.number(message.kv_cache_dtype);
   writer.numbers<std::uint32_t>(message.cpus);
   writer.number(message.cache_bytes);
   writer.number(message.step_tokens_most);
@@ -146,6 +147,8 @@ Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload) {
   message.model_id = MUSTER_TRY(reader.number<ModelId>());
   message.source = MUSTER_TRY(reader.text());
   message.precision = MUSTER_TRY(read_precision(reader));
+  message.kv_cache_dtype =
+      MUSTER_TRY(reader.enumerator(KvCacheDtype::Int8, "numbers of keys and values"));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
   message.cache_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   message.step_tokens_most = MUSTER_TRY(reader.number<std::uint32_t>());

@@ -27,6 +27,7 @@ struct LoadDecoder {
   ModelId model_id = 0;     // never used before in this worker
   std::string source = {};  // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Fp32;
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   std::vector<std::uint32_t> cpus = {};  // a thread each; empty: one, anywhere
   std::uint64_t cache_bytes = 0;         // for keys and values
   std::uint32_t step_tokens_most = 512;  // that a step computes

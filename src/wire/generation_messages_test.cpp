@@ -41,6 +41,7 @@ TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
   const LoadDecoder load{.model_id = 7,
                          .source = "m.gguf",
                          .precision = DecoderPrecision::Int8,
+                         .kv_cache_dtype = KvCacheDtype::Fp16,
                          .cpus = {1, 2},
                          .cache_bytes = 1ULL << 40U,
                          .step_tokens_most = 256,
@@ -51,6 +52,7 @@ TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
   EXPECT_EQ(encode(*loaded), encode(load));
   EXPECT_EQ(loaded->source, "m.gguf");
   EXPECT_EQ(loaded->precision, DecoderPrecision::Int8);
+  EXPECT_EQ(loaded->kv_cache_dtype, KvCacheDtype::Fp16);
   EXPECT_FALSE(loaded->has_prefix_cache);
 
   const Generate generate{.model_id = 7,

@@ -42,8 +42,9 @@ Result<LoadedDecoder> load_decoder(const LoadDecoder& load, DeviceKind device,
   options.step_tokens_max = load.step_tokens_most;
   // Each sequence chooses by one, and the ids of prompts are scored by others.
   options.logits_max = load.sequences_most + StepOptions{}.scored_most;
-  const bool is_wide = load.precision == DecoderPrecision::Fp32;
-  const auto block_bytes = engine::kv_block_bytes(options.spec, is_wide);
+  options.kv_cache_dtype = load.kv_cache_dtype;
+  const auto block_bytes =
+      engine::kv_block_bytes(options.spec, kept_as(load.kv_cache_dtype, load.precision));
   // A cache of less than one block would hold nothing; of more than all sequences can fill, waste.
   const auto length_max = engine::decoder_length_max(options.spec);
   const std::uint64_t blocks_of_all =

@@ -51,7 +51,7 @@ Result<Subject> load_subject(const ProbeDecoder& probe, DecoderPrecision precisi
   const std::size_t positions =
       std::min(std::max(longest, kWarmSteps + kStepsMost), engine::decoder_length_max(spec));
   const std::size_t block_count = (positions + engine::kKvBlockTokens - 1) / engine::kKvBlockTokens;
-  const auto block_bytes = engine::kv_block_bytes(spec, precision == DecoderPrecision::Fp32);
+  const auto block_bytes = engine::kv_block_bytes(spec, kept_as(KvCacheDtype::Auto, precision));
   const LoadDecoder load{.source = probe.source,
                          .precision = precision,
                          .cpus = probe.cpus,

@@ -30,12 +30,26 @@ DeviceKind device_under_test() {
   return std::string_view(named) == "standin" ? DeviceKind::Standin : DeviceKind::Cuda;
 }
 
+/// What a decoder is computed in, and what its keys and values are kept in.
+struct TestClass {
+  DecoderPrecision precision;
+  KvCacheDtype cache = KvCacheDtype::Auto;
+};
+
+// A GPU keeps keys and values in 16 bits or 32 alone.
+std::vector<TestClass> classes() {
+  std::vector<TestClass> all{{DecoderPrecision::Fp32}, {DecoderPrecision::Bf16}};
+  const bool is_gpu = runs_as_gpu(device_under_test());
+  if (!is_gpu) all.push_back({DecoderPrecision::Bf16, KvCacheDtype::Int8});
+  return all;
+}
+
 /// A decoder of the engine's test data with a small cache, and what its sequences gave.
 class TestGeneration {
  public:
   // blocks_missing: of those that the scheduler counts on.
   TestGeneration(const StepOptions& steps, DecoderPrecision precision, std::size_t threads,
-                 std::uint32_t blocks_missing = 0) {
+                 std::uint32_t blocks_missing = 0, KvCacheDtype cache = KvCacheDtype::Auto) {
     engine::DecoderOptions options;
     options.device = device_under_test();
     if (runs_as_gpu(options.device)) {
@@ -47,6 +61,7 @@ class TestGeneration {
         std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
     options.spec = *read_decoder_spec(options.source);
     options.precision = precision;
+    options.kv_cache_dtype = cache;
     options.thread_count = threads;
     options.step_tokens_max = steps.step_tokens_most;
     options.logits_max = steps.sequences_most + steps.scored_most;
@@ -106,8 +121,9 @@ Generate request_of(std::uint64_t seed, bool is_greedy) {
   return request;
 }
 
-Reply alone(std::uint64_t seed, DecoderPrecision precision) {
-  TestGeneration one(roomy(), precision, 1);
+Reply alone(std::uint64_t seed, DecoderPrecision precision,
+            KvCacheDtype cache = KvCacheDtype::Auto) {
+  TestGeneration one(roomy(), precision, 1, 0, cache);
   EXPECT_TRUE(one.generation->add(1, request_of(seed, seed % 2 == 0)));
   one.run();
   return one.replies[1];
@@ -115,18 +131,18 @@ Reply alone(std::uint64_t seed, DecoderPrecision precision) {
 
 // Alone on one thread; among eleven others on two, with a cache that preempts: the same tokens.
 TEST(GenerationTest, TokensDoNotDependOnCompanyThreadsOrPreemption) {
-  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+  for (const auto [precision, cache] : classes()) {
     auto tight = roomy();
     tight.block_count = 9;
     tight.step_tokens_most = 20;
-    TestGeneration crowd(tight, precision, 2);
+    TestGeneration crowd(tight, precision, 2, 0, cache);
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       ASSERT_TRUE(crowd.generation->add(seed, request_of(seed, seed % 2 == 0)));
     }
     crowd.run();
     EXPECT_GT(crowd.generation->preemption_count(), 0U);
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
-      EXPECT_EQ(crowd.replies[seed], alone(seed, precision)) << "seed " << seed;
+      EXPECT_EQ(crowd.replies[seed], alone(seed, precision, cache)) << "seed " << seed;
       EXPECT_EQ(crowd.ends[seed], FinishReason::Length);
     }
   }
@@ -262,11 +278,12 @@ Generate request_behind(std::uint64_t seed) {
 }
 
 // In one chunk, on one thread, with nothing kept of anybody.
-std::vector<GeneratedToken> computed_whole(Generate request, DecoderPrecision precision) {
+std::vector<GeneratedToken> computed_whole(Generate request, DecoderPrecision precision,
+                                           KvCacheDtype cache = KvCacheDtype::Auto) {
   auto steps = roomy();
   steps.step_tokens_most = 128;
   steps.keeps_prefixes = false;
-  TestGeneration one(steps, precision, 1);
+  TestGeneration one(steps, precision, 1, 0, cache);
   EXPECT_TRUE(one.generation->add(1, std::move(request)));
   one.run();
   EXPECT_EQ(one.cached.at(1), 0U);
@@ -287,13 +304,13 @@ TEST(GenerationTest, WhatIsKnownIsScoredWithTheBitsOfItsChoice) {
   tight.block_count = 6;
   tight.step_tokens_most = 20;
   tight.scored_most = 3;
-  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
-    TestGeneration crowd(tight, precision, 2);
+  for (const auto [precision, cache] : classes()) {
+    TestGeneration crowd(tight, precision, 2, 0, cache);
     ASSERT_TRUE(crowd.generation->add(7, {.ids = Reply(10, 5), .token_limit = 60}));
     std::map<SequenceId, std::vector<GeneratedToken>> wanted;
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       auto request = request_behind(seed);
-      wanted[seed] = computed_whole(request, precision);
+      wanted[seed] = computed_whole(request, precision, cache);
       for (auto& token : wanted[seed]) token.is_prompt = true;
       request.score_from = static_cast<std::uint32_t>(request.ids.size());
       for (const auto& token : wanted[seed]) request.ids.push_back(token.token);
@@ -354,16 +371,16 @@ TEST(GenerationTest, AScoredPromptIsContinuedAsWithoutScores) {
 }
 
 TEST(GenerationTest, BehindAKeptBeginningEveryBitIsAsWithoutIt) {
-  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+  for (const auto [precision, cache] : classes()) {
     auto steps = roomy();
     steps.step_tokens_most = 20;
-    TestGeneration behind(steps, precision, 2);
+    TestGeneration behind(steps, precision, 2, 0, cache);
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       ASSERT_TRUE(behind.generation->add(seed, request_behind(seed)));
       behind.run();  // one after the other: what an ended one has left is used
       EXPECT_EQ(behind.cached.at(seed), seed == 1 ? 0U : 32U);
-      EXPECT_TRUE(
-          has_same_bits(behind.tokens[seed], computed_whole(request_behind(seed), precision)))
+      EXPECT_TRUE(has_same_bits(behind.tokens[seed],
+                                computed_whole(request_behind(seed), precision, cache)))
           << "seed " << seed << " in " << decoder_precision_name(precision);
     }
   }
@@ -412,8 +429,8 @@ TEST(GenerationTest, WhatIsEvictedWhileRepliesRunChangesNothing) {
   auto tight = roomy();
   tight.block_count = 10;
   tight.step_tokens_most = 20;
-  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
-    TestGeneration crowd(tight, precision, 2);
+  for (const auto [precision, cache] : classes()) {
+    TestGeneration crowd(tight, precision, 2, 0, cache);
     std::map<SequenceId, Generate> asked;
     const auto ask = [&](SequenceId id, Generate request) {
       asked[id] = request;
@@ -436,7 +453,7 @@ TEST(GenerationTest, WhatIsEvictedWhileRepliesRunChangesNothing) {
     crowd.run();
     EXPECT_EQ(crowd.cached.at(16), 32U) << "the one before it has computed it anew";
     for (const auto& [id, request] : asked) {
-      EXPECT_TRUE(has_same_bits(crowd.tokens[id], computed_whole(request, precision)))
+      EXPECT_TRUE(has_same_bits(crowd.tokens[id], computed_whole(request, precision, cache)))
           << id << " in " << decoder_precision_name(precision);
     }
   }

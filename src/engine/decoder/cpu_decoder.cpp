@@ -16,7 +16,7 @@ Result<std::unique_ptr<DecoderModel>> CpuDecoder::load(const DecoderOptions& opt
   decoder->weights_ =
       MUSTER_TRY(pack_decoder(std::move(tensors), options.precision, decoder->team_));
   decoder->pool_ =
-      KvPool(options.spec, options.block_count, options.precision == DecoderPrecision::Fp32);
+      KvPool(options.spec, options.block_count, kept_as(options.kv_cache_dtype, options.precision));
   decoder->pass_ = std::make_unique<DecoderPass>(decoder->spec_, decoder->weights_, decoder->team_,
                                                  options.step_tokens_max, options.logits_max);
   return std::unique_ptr<DecoderModel>(std::move(decoder));

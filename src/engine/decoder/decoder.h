@@ -27,13 +27,15 @@ struct DecoderOptions {
   std::size_t logits_max = 64;          // rows of them that a step gives
   std::size_t block_count = 0;          // of the cache of keys and values, 16 positions each
   DeviceKind device = DeviceKind::Cpu;  // a GPU: the one that is visible to the process
+  /// Of the cache; a GPU has Auto alone.
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
 };
 
 /// A decoder with its packed weights and its cache of keys and values.
 ///
-/// Logits depend on the sequence and the equality class (model, precision, instruction set or GPU),
-/// not on the other sequences of a step or the number of threads; on a CPU nor on how a prompt was
-/// cut into steps.
+/// Logits depend on the sequence and the equality class (model, precision, numbers of the cache,
+/// instruction set or GPU), not on the other sequences of a step or the number of threads; on a CPU
+/// nor on how a prompt was cut into steps.
 ///
 /// Threads: owned by one, which must have called `enter_lane()` for the device.
 class Decoder {
@@ -41,7 +43,7 @@ class Decoder {
   /// Maps the weights and packs them, layer by layer.
   ///
   /// Errors: those of the files (a missing or misshapen tensor by name); Unsupported (a family, a
-  /// type of tensor, a precision or a device that is not computed); ResourceExhausted.
+  /// type of tensor, a precision, a cache or a device that is not computed); ResourceExhausted.
   static Result<std::unique_ptr<Decoder>> load(DecoderOptions options);
   ~Decoder();
 

@@ -46,6 +46,11 @@ constexpr Shape kShapes[] = {
     {33, 1, 1, 3, 50},    {1, 1, 1, 1, 17},
 };
 
+// What a precision keeps keys and values in by itself, and in 8 bits.
+std::vector<KvCacheDtype> caches_of(DecoderPrecision precision) {
+  return {kept_as(KvCacheDtype::Auto, precision), KvCacheDtype::Int8};
+}
+
 void compare(const std::string& model, DecoderPrecision precision, const std::string& what,
              std::uint64_t predicted, std::uint64_t measured) {
   const auto error = 100 * (static_cast<double>(predicted) / static_cast<double>(measured) - 1);
@@ -97,48 +102,57 @@ void run(Decoder& decoder, const Shape& shape, std::size_t chunk) {
   }
 }
 
-/// Loads and runs a decoder in every shape and precision, and compares what it takes.
+/// Loads and runs a decoder in one shape, and compares what it takes. The name of a cache that
+/// another is asked for in stands before the shape.
+void compare_one(const std::string& name, const ModelDescription& model, DecoderOptions options,
+                 Shape shape) {
+  // Turned positions have no table that ends.
+  if (options.spec.rope.style != RopeStyle::None) options.spec.length_max = 1024;
+  shape.context = std::min(shape.context, decoder_length_max(options.spec));
+  const std::size_t chunk = std::max<std::size_t>(1, shape.step_tokens / shape.sequences);
+  const auto precision = options.precision;
+  options.step_tokens_max = shape.step_tokens;
+  options.logits_max = shape.logits;
+  options.thread_count = shape.threads;
+  options.block_count = shape.sequences * blocks_for(shape.context);
+
+  const auto before = memory_use().live_bytes;
+  restart_memory_peak();
+  auto decoder = Decoder::load(options);
+  ASSERT_TRUE(decoder) << decoder.error().message;
+  const auto loaded = memory_use().live_bytes - before;
+  run(**decoder, shape, chunk);
+  const auto peak = memory_use().peak_bytes - before;
+
+  const auto weights = weights_of(model, precision);
+  const auto cache = cpu_decoder_cache(options.spec, options.kv_cache_dtype, options.block_count);
+  const auto step =
+      cpu_decoder_step(model, {.precision = precision,
+                               .step_tokens = shape.step_tokens,
+                               .logits_rows = shape.logits,
+                               .threads = shape.threads,
+                               .context = shape.context,
+                               .chunk_tokens = chunk,
+                               .attention_rows = best_decoder_kernels().attention_rows});
+  const bool is_in_8_bits = options.kv_cache_dtype == KvCacheDtype::Int8;
+  const auto what = fmt::format("{}{}-rows-{}x{}", is_in_8_bits ? "kv8-" : "", shape.step_tokens,
+                                shape.sequences, shape.context);
+  EXPECT_EQ(weights.panels, (*decoder)->weights_bytes());
+  compare(name, precision, "load-" + what, weights.counted() + cache + step.pass, loaded);
+  compare(name, precision, "peak-" + what, weights.counted() + cache + step.counted_peak(), peak);
+}
+
+/// The same in every shape, precision and cache.
 void compare_all(const std::string& name, const DecoderOptions& loading) {
   const auto model = describe_model(loading.source);
   ASSERT_TRUE(model) << model.error().message;
   ASSERT_TRUE(model->decoder);
+  auto options = loading;
   for (const auto precision : kPrecisions) {
-    for (auto shape : kShapes) {
-      auto options = loading;
-      // Turned positions have no table that ends.
-      if (options.spec.rope.style != RopeStyle::None) options.spec.length_max = 1024;
-      shape.context = std::min(shape.context, decoder_length_max(options.spec));
-      const std::size_t chunk = std::max<std::size_t>(1, shape.step_tokens / shape.sequences);
-      options.precision = precision;
-      options.step_tokens_max = shape.step_tokens;
-      options.logits_max = shape.logits;
-      options.thread_count = shape.threads;
-      options.block_count = shape.sequences * blocks_for(shape.context);
-
-      const auto before = memory_use().live_bytes;
-      restart_memory_peak();
-      auto decoder = Decoder::load(options);
-      ASSERT_TRUE(decoder) << decoder.error().message;
-      const auto loaded = memory_use().live_bytes - before;
-      run(**decoder, shape, chunk);
-      const auto peak = memory_use().peak_bytes - before;
-
-      const auto weights = weights_of(*model, precision);
-      const auto cache = cpu_decoder_cache(options.spec, precision, options.block_count);
-      const auto step =
-          cpu_decoder_step(*model, {.precision = precision,
-                                    .step_tokens = shape.step_tokens,
-                                    .logits_rows = shape.logits,
-                                    .threads = shape.threads,
-                                    .context = shape.context,
-                                    .chunk_tokens = chunk,
-                                    .attention_rows = best_decoder_kernels().attention_rows});
-      const auto what =
-          fmt::format("{}-rows-{}x{}", shape.step_tokens, shape.sequences, shape.context);
-      EXPECT_EQ(weights.panels, (*decoder)->weights_bytes());
-      compare(name, precision, "load-" + what, weights.counted() + cache + step.pass, loaded);
-      compare(name, precision, "peak-" + what, weights.counted() + cache + step.counted_peak(),
-              peak);
+    options.precision = precision;
+    for (const auto cache : caches_of(precision)) {
+      options.kv_cache_dtype = cache;
+      for (const auto& shape : kShapes) compare_one(name, *model, options, shape);
     }
   }
 }
@@ -284,6 +298,16 @@ TEST(DecoderMemory, AHeadIsPaddedToWholePanels) {
   EXPECT_EQ(table->counted(), 0U);
 }
 
+// By hand: of 2 layers with 2 heads of keys of 16 values, a block has 2 x 2 x 2 x 16 vectors of 16
+// bytes and a scale of 4; 16 more elements are read ahead.
+TEST(DecoderMemory, AScaleIsCountedWithEachVectorOf8Bits) {
+  const MixedFile file("decoder_memory_scales", std::nullopt);
+  const auto options = file.options();
+  EXPECT_EQ(cpu_decoder_cache(options.spec, KvCacheDtype::Int8, 3), 3U * 128 * 20 + 16);
+  EXPECT_EQ(cpu_decoder_cache(options.spec, KvCacheDtype::Fp16, 3), 3U * 128 * 32 + 32);
+  EXPECT_EQ(cpu_decoder_cache(options.spec, KvCacheDtype::Fp32, 3), 3U * 128 * 64 + 64);
+}
+
 class RealDecoderMemoryTest : public testing::TestWithParam<DecoderPrecision> {};
 
 // A step of a token each, far into contexts whose keys are not computed: what is allocated is the
@@ -304,8 +328,9 @@ TEST_P(RealDecoderMemoryTest, TheFormulaIsWhatSmolLm2Takes) {
   const auto before = memory_use().live_bytes;
   auto decoder = Decoder::load(options);
   ASSERT_TRUE(decoder) << decoder.error().message;
-  const auto lasting = weights_of(*model, GetParam()).counted() +
-                       cpu_decoder_cache(options.spec, GetParam(), options.block_count);
+  const auto lasting =
+      weights_of(*model, GetParam()).counted() +
+      cpu_decoder_cache(options.spec, kept_as(KvCacheDtype::Auto, GetParam()), options.block_count);
   for (const std::uint32_t context : {128U, 512U, 2048U, 8192U}) {
     const auto shared = static_cast<std::uint32_t>(blocks_for(context) - 1);
     for (const std::uint32_t sequences : {1U, 8U, kSequences}) {

@@ -250,11 +250,13 @@ void DecoderPass::attend_item(const AttentionItem& item, std::size_t index, std:
   const std::span<const AttentionRow> part(rows, count);
   const AttentionExtras extras{.soft_cap = static_cast<float>(spec_.attention_cap)};
   float* scratch = scratch_[member].get();
-  if (pool.is_wide()) {
-    kernels_.attend_fp32(pool.wide_head(sequence.blocks, index, item.kv_head), part, extras,
-                         scratch);
+  const auto& blocks = sequence.blocks;
+  if (pool.kept() == KvCacheDtype::Fp32) {
+    kernels_.attend_fp32(pool.wide_head(blocks, index, item.kv_head), part, extras, scratch);
+  } else if (pool.kept() == KvCacheDtype::Fp16) {
+    kernels_.attend_fp16(pool.head(blocks, index, item.kv_head), part, extras, scratch);
   } else {
-    kernels_.attend_fp16(pool.head(sequence.blocks, index, item.kv_head), part, extras, scratch);
+    kernels_.attend_int8(pool.quant_head(blocks, index, item.kv_head), part, extras, scratch);
   }
 }
 

@@ -45,6 +45,12 @@ Status check_computed(const DecoderOptions& options) {
     return Error{ErrorKind::Unsupported,
                  "blocks of int8 are multiplied on CPUs only: on a GPU use bf16 or fp32"};
   }
+  if (options.kv_cache_dtype != KvCacheDtype::Auto) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("keys and values are kept in {} on CPUs only: on a GPU use "
+                             "kv_cache_dtype auto",
+                             kv_cache_dtype_name(options.kv_cache_dtype))};
+  }
   if (auto lacking = not_computed_on_gpu(options.spec)) {
     return Error{ErrorKind::Unsupported, *std::move(lacking)};
   }
@@ -120,7 +126,8 @@ std::uint64_t DeviceDecoder::weights_bytes() const {
 }
 
 std::uint64_t DeviceDecoder::block_bytes() const {
-  return kv_block_bytes(spec_, type_ == at::kFloat);
+  // fp16 takes as much as bf16.
+  return kv_block_bytes(spec_, type_ == at::kFloat ? KvCacheDtype::Fp32 : KvCacheDtype::Fp16);
 }
 
 // Of every position that a sequence may have, worked out on the host as for a CPU.

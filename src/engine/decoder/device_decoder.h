@@ -27,8 +27,8 @@ class DeviceDecoder final : public DecoderModel {
  public:
   /// Copies the weights to the open device (gpu.h) and runs the self-tests there.
   ///
-  /// Errors: those of `find_decoder_tensors`; Unsupported (a file's own bits, capped attention, a
-  /// GPU without the kernel of attention). Throws what torch throws.
+  /// Errors: those of `find_decoder_tensors`; Unsupported (a file's own bits, a cache by name,
+  /// capped attention, a GPU without the kernel of attention). Throws what torch throws.
   static Result<std::unique_ptr<DecoderModel>> load(const DecoderOptions& options,
                                                     const TensorSource& source);
 

@@ -171,6 +171,11 @@ TEST_P(GpuDecoderRefusalTest, WhatIsComputedOnCpusOnlyIsNamed) {
   EXPECT_EQ(words_of(int8),
             int8.options.source.string() +
                 ": blocks of int8 are multiplied on CPUs only: on a GPU use bf16 or fp32");
+  auto narrow = fixture_of("llama");
+  narrow.options.kv_cache_dtype = KvCacheDtype::Int8;
+  EXPECT_EQ(words_of(narrow), narrow.options.source.string() +
+                                  ": keys and values are kept in int8 on CPUs only: on a GPU use "
+                                  "kv_cache_dtype auto");
   const auto gemma = fixture_of(GetParam());
   EXPECT_EQ(words_of(gemma), gemma.options.source.string() +
                                  ": the capped attention of gemma2 is computed on CPUs only");

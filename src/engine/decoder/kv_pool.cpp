@@ -2,6 +2,8 @@
 
 #include "engine/decoder/kv_pool.h"
 
+#include "base/check.h"
+
 namespace muster::engine {
 namespace {
 
@@ -21,24 +23,39 @@ void put_head(const float* keys, const float* values, std::size_t head_size, std
   for (std::size_t c = 0; c < head_size; ++c) to[c] = converted(values[c], T{});
 }
 
-}  // namespace
-
-std::uint64_t kv_block_bytes(const DecoderSpec& spec, bool is_wide) {
-  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size *
-         kKvBlockTokens * (is_wide ? sizeof(float) : sizeof(Float16));
+// Keys are rounded where the position's values will lie, and go from there to their columns.
+void put_quants(const float* keys, const float* values, std::size_t head_size, std::size_t place,
+                std::int8_t* to, float* scales) {
+  const auto quantize = best_decoder_kernels().quantize_head;
+  std::int8_t* row = to + head_size * kKvBlockTokens + place * head_size;
+  scales[place] = quantize(head_size, keys, row);
+  for (std::size_t c = 0; c < head_size; ++c) to[c * kKvBlockTokens + place] = row[c];
+  scales[kKvBlockTokens + place] = quantize(head_size, values, row);
 }
 
-KvPool::KvPool(const DecoderSpec& spec, std::size_t block_count, bool is_wide)
+}  // namespace
+
+std::uint64_t kv_block_bytes(const DecoderSpec& spec, KvCacheDtype kept) {
+  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * kKvBlockTokens *
+         kv_vector_bytes(kept, spec.head_size);
+}
+
+KvPool::KvPool(const DecoderSpec& spec, std::size_t block_count, KvCacheDtype kept)
     : block_count_(block_count),
-      block_size_(kv_block_bytes(spec, /*is_wide=*/true) / sizeof(float)),
+      block_size_(kv_block_bytes(spec, KvCacheDtype::Fp32) / sizeof(float)),
       kv_head_count_(spec.kv_head_count),
       head_size_(spec.head_size),
-      is_wide_(is_wide) {
+      block_bytes_(kv_block_bytes(spec, kept)),
+      kept_(kept) {
+  MUSTER_CHECK(kept != KvCacheDtype::Auto);
   const std::size_t count = block_count * block_size_ + kReadAhead;
-  if (is_wide) {
+  if (kept == KvCacheDtype::Fp32) {
     wide_ = CountedArray<float>(count);
-  } else {
+  } else if (kept == KvCacheDtype::Fp16) {
     narrow_ = CountedArray<Float16>(count);
+  } else {
+    quants_ = CountedArray<std::int8_t>(count);
+    scales_ = CountedArray<float>(block_count * block_size_ / head_size_);
   }
 }
 
@@ -47,10 +64,13 @@ void KvPool::put(std::uint32_t block, std::size_t place, std::size_t layer, cons
   for (std::size_t head = 0; head < kv_head_count_; ++head) {
     const std::size_t at = block * block_size_ + offset(layer, head);
     const std::size_t from = head * head_size_;
-    if (is_wide_) {
+    if (kept_ == KvCacheDtype::Fp32) {
       put_head(keys + from, values + from, head_size_, place, wide_.get() + at);
-    } else {
+    } else if (kept_ == KvCacheDtype::Fp16) {
       put_head(keys + from, values + from, head_size_, place, narrow_.get() + at);
+    } else {
+      put_quants(keys + from, values + from, head_size_, place, quants_.get() + at,
+                 scales_.get() + at / head_size_);
     }
   }
 }
@@ -63,6 +83,11 @@ PagedHead<float> KvPool::wide_head(std::span<const std::uint32_t> blocks, std::s
 PagedHead<Float16> KvPool::head(std::span<const std::uint32_t> blocks, std::size_t layer,
                                 std::size_t kv_head) const {
   return {narrow_.get(), blocks, block_size_, offset(layer, kv_head), head_size_};
+}
+
+PagedHead<std::int8_t> KvPool::quant_head(std::span<const std::uint32_t> blocks, std::size_t layer,
+                                          std::size_t kv_head) const {
+  return {quants_.get(), blocks, block_size_, offset(layer, kv_head), head_size_, scales_.get()};
 }
 
 }  // namespace muster::engine

@@ -7,41 +7,48 @@
 #include "engine/ops/counted_array.h"
 #include "engine/ops/decoder_kernels.h"
 #include "spec/decoder_spec.h"
+#include "spec/generation.h"
 
 namespace muster::engine {
 
 /// What the keys and values of 16 positions take across all layers:
 ///
-///   bytes = 2 (keys and values) x layers x kv_heads x head_size x bytes_per_element x 16
+///   bytes = 2 (keys and values) x layers x kv_heads x 16 x kv_vector_bytes
 ///
 /// Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving",
 /// section 3.
-std::uint64_t kv_block_bytes(const DecoderSpec& spec, bool is_wide);
+std::uint64_t kv_block_bytes(const DecoderSpec& spec, KvCacheDtype kept);
 
 /// The keys and values of all sequences, in blocks of 16 positions (`PagedHead` says how a block is
 /// laid out). Which sequence has which blocks is the caller's affair.
+///
+/// In 8 bits each head's vector of a position is rounded by itself (DecoderKernels::quantize_head):
+/// what is kept of a token depends on the token's own keys and values, not on its place, on what
+/// else is in the block, or on when it came.
 ///
 /// Memory that was never written is not resident: the pages of a block come with its first token.
 /// Threads: `put` and reads of different positions at once.
 class KvPool {
  public:
   KvPool() = default;
-  /// is_wide: float32, else float16.
-  KvPool(const DecoderSpec& spec, std::size_t block_count, bool is_wide);
+  /// kept: not Auto.
+  KvPool(const DecoderSpec& spec, std::size_t block_count, KvCacheDtype kept);
 
   std::size_t block_count() const { return block_count_; }
-  std::uint64_t block_bytes() const { return block_size_ * (is_wide_ ? 4 : 2); }
-  bool is_wide() const { return is_wide_; }
+  std::uint64_t block_bytes() const { return block_bytes_; }
+  KvCacheDtype kept() const { return kept_; }
 
   /// Writes one position of one layer. Shapes: keys and values [kv_heads, head_size].
   void put(std::uint32_t block, std::size_t place, std::size_t layer, const float* keys,
            const float* values);
 
-  /// For `attend_fp32` of a wide pool, or `attend_fp16` of another.
+  /// For `attend_fp32` of a pool in fp32, `attend_fp16` in fp16 and `attend_int8` in int8.
   PagedHead<float> wide_head(std::span<const std::uint32_t> blocks, std::size_t layer,
                              std::size_t kv_head) const;
   PagedHead<Float16> head(std::span<const std::uint32_t> blocks, std::size_t layer,
                           std::size_t kv_head) const;
+  PagedHead<std::int8_t> quant_head(std::span<const std::uint32_t> blocks, std::size_t layer,
+                                    std::size_t kv_head) const;
 
  private:
   std::size_t offset(std::size_t layer, std::size_t kv_head) const {
@@ -53,9 +60,12 @@ class KvPool {
   std::size_t block_size_ = 0;  // elements
   std::size_t kv_head_count_ = 0;
   std::size_t head_size_ = 0;
-  bool is_wide_ = false;
+  std::uint64_t block_bytes_ = 0;
+  KvCacheDtype kept_ = KvCacheDtype::Fp16;
   CountedArray<float> wide_;
   CountedArray<Float16> narrow_;
+  CountedArray<std::int8_t> quants_;
+  CountedArray<float> scales_;  // of quants_, one for each head_size of them
 };
 
 }  // namespace muster::engine

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "engine/ops/block_product_kernel.h"
 #include "engine/ops/decoder_kernels.h"
 #include "engine/ops/paged_attention_kernel.h"
@@ -25,8 +27,10 @@ constexpr DecoderKernels decoder_kernel_table(std::string_view name) {
       .add = add_row<Simd>,
       .narrow = narrow_row<Simd>,
       .quantize = quantize_row<Simd>,
+      .quantize_head = quantize_head_row<Simd>,
       .attend_fp32 = attend_paged<Simd, float>,
       .attend_fp16 = attend_paged<Simd, Float16>,
+      .attend_int8 = attend_paged<Simd, std::int8_t>,
       .attention_rows = Simd::kRowsMax,
       .largest = index_of_largest<Simd>,
   };

@@ -40,6 +40,10 @@ inline constexpr std::size_t kKvBlockTokens = 16;
 /// `offset` elements behind the start of block `blocks[p / 16]` stand the keys of position p,
 /// transposed, [head_size][16], and behind them the values, [16][head_size]. Behind the pool's end
 /// 16 more elements may be read.
+///
+/// Of 8 bits (std::int8_t) a key or a value is its elements times a scale. The scales lie beside
+/// the pool in the same order, one for each vector of head_size: of the keys of a block, [16], and
+/// behind them of its values, [16].
 template <typename T>
 struct PagedHead {
   const T* pool = nullptr;
@@ -47,9 +51,22 @@ struct PagedHead {
   std::size_t block_size = 0;  // elements of a whole block in the pool
   std::size_t offset = 0;
   std::size_t head_size = 0;
+  const float* scales = nullptr;  // of 8 bits
 
-  const T* keys(std::size_t block) const { return pool + blocks[block] * block_size + offset; }
-  const T* values(std::size_t block) const { return keys(block) + head_size * kKvBlockTokens; }
+  // Always inline: a function of one name must not be compiled for several instruction sets.
+  [[gnu::always_inline]] std::size_t start(std::size_t block) const {
+    return blocks[block] * block_size + offset;
+  }
+  [[gnu::always_inline]] const T* keys(std::size_t block) const { return pool + start(block); }
+  [[gnu::always_inline]] const T* values(std::size_t block) const {
+    return keys(block) + head_size * kKvBlockTokens;
+  }
+  [[gnu::always_inline]] const float* key_scales(std::size_t block) const {
+    return scales + start(block) / head_size;
+  }
+  [[gnu::always_inline]] const float* value_scales(std::size_t block) const {
+    return key_scales(block) + kKvBlockTokens;
+  }
 };
 
 /// Further properties of attention that some families have.
@@ -86,6 +103,10 @@ struct DecoderKernels {
   /// finite d is NaN. Shapes: quants [size], scales, sums and scaled_sums [size / 32].
   void (*quantize)(std::size_t size, const float* x, std::int8_t* quants, float* scales,
                    std::int32_t* sums, float* scaled_sums);
+  /// One head's vector of keys or values in 8 bits: d = max |x| / 127, q = x (1 / d) to the
+  /// nearest, ties to even, the same in every instruction set. Returns d, NaN where a value is not
+  /// finite.
+  float (*quantize_head)(std::size_t size, const float* x, std::int8_t* quants);
 
   /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys; all NaN
   /// for a row that sees a score that is none.
@@ -93,6 +114,8 @@ struct DecoderKernels {
   void (*attend_fp32)(const PagedHead<float>& head, std::span<const AttentionRow> rows,
                       const AttentionExtras& extras, float* scratch);
   void (*attend_fp16)(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
+                      const AttentionExtras& extras, float* scratch);
+  void (*attend_int8)(const PagedHead<std::int8_t>& head, std::span<const AttentionRow> rows,
                       const AttentionExtras& extras, float* scratch);
   std::size_t attention_rows;  // how many rows share a pass over keys and values
 

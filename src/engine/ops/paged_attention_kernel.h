@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "engine/ops/attention_kernel.h"
 #include "engine/ops/decoder_kernels.h"
@@ -19,6 +20,13 @@ namespace muster::engine {
 // positions, weighted sum of the values. A position that a row does not see gets weight zero, which
 // changes no bit of its sums: a row's result depends on its own positions alone, in their order.
 // Where the value of such a position is not finite, the row is computed once more, alone.
+//
+// Keys and values of 8 bits are summed as they are: a score is multiplied by its key's scale at the
+// end of its sum, and a weight by its value's scale before the weighted sum.
+
+/// Whether keys and values have scales.
+template <typename T>
+inline constexpr bool kHasScales = std::is_same_v<T, std::int8_t>;
 
 /// scores[i][p] = query_i key_p for the positions of the blocks [first, last).
 template <typename Simd, std::size_t kRows, typename T>
@@ -45,6 +53,15 @@ void score_blocks(const PagedHead<T>& head, std::span<const AttentionRow> rows, 
         for (std::size_t v = 0; v < kPerBlock; ++v) {
           sums[i][v] = Simd::multiply_add(query, column[v], sums[i][v]);
         }
+      }
+    }
+    if constexpr (kHasScales<T>) {
+      const float* scales = head.key_scales(block);
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kPerBlock; ++v) {
+        const Vector scale = Simd::load(scales + v * Simd::kWidth);
+#pragma GCC unroll 8
+        for (std::size_t i = 0; i < kRows; ++i) sums[i][v] = Simd::multiply(sums[i][v], scale);
       }
     }
 #pragma GCC unroll 8
@@ -91,6 +108,20 @@ float weigh_scores(const AttentionRow& row, const AttentionExtras& extras, float
     if (!is_whole) total = Simd::add(total, Simd::load(scores + p));
   }
   return Simd::sum(total);
+}
+
+/// weights[p] *= the scale of value p, for the positions of the blocks [first, last).
+template <typename Simd>
+void scale_weights(const PagedHead<std::int8_t>& head, std::size_t first, std::size_t last,
+                   float* weights) {
+  for (std::size_t block = first; block < last; ++block) {
+    const float* scales = head.value_scales(block);
+    float* of_block = weights + block * kKvBlockTokens;
+    for (std::size_t at = 0; at < kKvBlockTokens; at += Simd::kWidth) {
+      Simd::store(of_block + at,
+                  Simd::multiply(Simd::load(of_block + at), Simd::load(scales + at)));
+    }
+  }
 }
 
 /// out_i = (sum over p of weights[i][p] value_p) / sum_i for kVectors vectors of a head from column
@@ -167,6 +198,7 @@ void attend_strip(const PagedHead<T>& head, std::span<const AttentionRow> rows,
   for (std::size_t i = 0; i < kRows; ++i) {
     inverse_sums[i] = 1.0F / weigh_scores<Simd>(rows[i], extras, scratch + i * stride,
                                                 first * kKvBlockTokens, stride);
+    if constexpr (kHasScales<T>) scale_weights<Simd>(head, first, last, scratch + i * stride);
   }
   for_each_strip<Simd::kVectorsMax>((head.head_size + Simd::kWidth - 1) / Simd::kWidth,
                                     [&]<std::size_t kVectors>(std::size_t vector) {

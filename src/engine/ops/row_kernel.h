@@ -130,6 +130,14 @@ void narrow_row(std::size_t size, const float* x, Bfloat16* out) {
   }
 }
 
+/// What values are multiplied by to become quants of a scale: its reciprocal, or 0 where float32
+/// has none, so that of values so small nothing is left.
+template <typename Simd>
+typename Simd::Vector inverse_of(float scale) {
+  const float reciprocal = scale == 0 ? 0.0F : 1.0F / scale;
+  return Simd::broadcast(std::isinf(reciprocal) ? 0.0F : reciprocal);
+}
+
 template <typename Simd>
 void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* scales,
                   std::int32_t* sums, float* scaled_sums) {
@@ -142,9 +150,7 @@ void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* 
       most = Simd::max(most, Simd::max(values[v], Simd::subtract(Simd::broadcast(0), values[v])));
     }
     const float scale = Simd::largest(most) / 127.0F;
-    // Of a block so small that its scale has no reciprocal in float32 nothing is left.
-    const float reciprocal = scale == 0 ? 0.0F : 1.0F / scale;
-    const auto inverse = Simd::broadcast(std::isinf(reciprocal) ? 0.0F : reciprocal);
+    const auto inverse = inverse_of<Simd>(scale);
     auto total = Simd::broadcast(0);
     for (std::size_t v = 0; v < kVectors; ++v) {
       const auto rounded = Simd::round(Simd::multiply(values[v], inverse));
@@ -160,6 +166,33 @@ void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* 
     sums[at / kBlockInputs] = is_number ? static_cast<std::int32_t>(sum) : 0;
     scaled_sums[at / kBlockInputs] = kept * sum;
   }
+}
+
+template <typename Simd>
+float quantize_head_row(std::size_t size, const float* x, std::int8_t* quants) {
+  const auto zero = Simd::broadcast(0);
+  auto most = zero;
+  for (std::size_t at = 0; at < size; at += Simd::kWidth) {
+    const auto value = load_some<Simd>(x + at, std::min(Simd::kWidth, size - at));
+    most = Simd::max(most, Simd::max(value, Simd::subtract(zero, value)));
+  }
+  const float scale = Simd::largest(most) / 127.0F;
+  const auto inverse = inverse_of<Simd>(scale);
+  auto zeros = zero;
+  for (std::size_t at = 0; at < size; at += Simd::kWidth) {
+    const std::size_t count = std::min(Simd::kWidth, size - at);
+    const auto rounded = Simd::round(Simd::multiply(load_some<Simd>(x + at, count), inverse));
+    zeros = Simd::multiply_add(rounded, zero, zeros);
+    if (count == Simd::kWidth) {
+      Simd::store_bytes(quants + at, rounded);
+    } else {
+      std::int8_t rest[Simd::kWidth]{};
+      Simd::store_bytes(rest, rounded);
+      for (std::size_t i = 0; i < count; ++i) quants[at + i] = rest[i];
+    }
+  }
+  // As of a block above: the scale carries on what is not finite.
+  return Simd::sum(zeros) == 0 ? scale : std::numeric_limits<float>::quiet_NaN();
 }
 
 /// Two passes: the largest value, then where it stands first. What is not finite is not zero when

@@ -33,6 +33,10 @@ struct SimdAvx2 {
   static Vector load(const Float16* from) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
+  static Vector load(const std::int8_t* from) {
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+  }
   static Vector load_first(const float* from, std::size_t count) {
     return _mm256_maskload_ps(from, mask(count));
   }

@@ -45,6 +45,10 @@ struct SimdAvx512 {
   static Vector load(const Float16* from) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
+  static Vector load(const std::int8_t* from) {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  }
   static Vector load_first(const float* from, std::size_t count) {
     return _mm512_maskz_loadu_ps(mask(count), from);
   }

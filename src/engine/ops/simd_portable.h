@@ -41,6 +41,9 @@ struct SimdPortable {
   static Vector load(const Float16* from) {
     return map([&](std::size_t i) { return to_float(from[i]); });
   }
+  static Vector load(const std::int8_t* from) {
+    return map([&](std::size_t i) { return static_cast<float>(from[i]); });
+  }
   template <typename T>
   static Vector load_first(const T* from, std::size_t count) {
     return map([&](std::size_t i) { return i < count ? to_float(from[i]) : 0.0F; });
