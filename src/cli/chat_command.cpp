@@ -70,8 +70,8 @@ CommandSpec chat_spec() {
                  {"Output", {}, {{"--quiet", "", "the replies alone"}}},
                  {"Machine",
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-                   SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram,
-                   SettingId::CacheDir},
+                   SettingId::PrefixCache, SettingId::KvCacheDtype, SettingId::TorchRoot,
+                   SettingId::WorkerProgram, SettingId::CacheDir},
                   {{"--precision", "P",
                     "auto (measures; GPU: bf16), own (file's bits), bf16, fp32, int8"}}}},
       .examples =
@@ -365,6 +365,7 @@ Result<int> run_chat(const CommandContext& context) {
   MUSTER_TRY(named_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(decoder_device(context));
+  options.kv_cache_dtype = kv_cache_dtype_of(context.config);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;

@@ -114,6 +114,11 @@ Result<std::uint32_t> reply_tokens_of(const Arguments& arguments, std::uint32_t 
   return value ? reply_tokens("--max-tokens", *value) : Result<std::uint32_t>(otherwise);
 }
 
+KvCacheDtype kv_cache_dtype_of(const Config& config) {
+  const auto name = config.text(SettingId::KvCacheDtype).value_or("");
+  return parse_kv_cache_dtype(name).value_or(KvCacheDtype::Auto);
+}
+
 Result<DecoderDevices> decoder_devices(const CommandContext& context) {
   const auto names = context.config.text(SettingId::Devices).value_or("auto");
   // By itself it takes CPUs, whatever else there is.

@@ -37,6 +37,9 @@ void reset_sampling(std::string_view flag, const SamplingOptions& from, Sampling
 Result<std::uint32_t> reply_tokens_of(const Arguments& arguments, std::uint32_t otherwise);
 Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& value);
 
+/// The setting kv_cache_dtype.
+KvCacheDtype kv_cache_dtype_of(const Config& config);
+
 /// The model and what its replies are to be: of one (GenerateOptions) or of many (RepliesOptions).
 /// --precision is looked at, and settled when the devices are known (decoder_choice.h).
 ///

@@ -65,8 +65,8 @@ CommandSpec generate_spec() {
              {"--quiet", "", "the reply alone; of many no progress and no report"}}},
            {"Machine",
             {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-             SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram,
-             SettingId::CacheDir},
+             SettingId::PrefixCache, SettingId::KvCacheDtype, SettingId::TorchRoot,
+             SettingId::WorkerProgram, SettingId::CacheDir},
             {{"--precision", "P",
               "auto (measures; GPU: bf16), own (file's bits), bf16, fp32, int8"}}}},
       .examples =
@@ -114,6 +114,7 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   options.prompt = *prompt == "-" ? MUSTER_TRY(prompt_of_stdin()) : *prompt;
   MUSTER_TRY(set_reply_options(arguments, options));
   options.device = MUSTER_TRY(decoder_device(context));
+  options.kv_cache_dtype = kv_cache_dtype_of(context.config);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;

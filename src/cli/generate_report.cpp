@@ -39,7 +39,13 @@ std::string place(const GenerateOptions& options, const GenerateReport& report) 
   auto text = fmt::format("\n{}, {} threads, precision {}, {}: weights {}", options.device.name(),
                           report.decoder->thread_count, decoder_precision_name(options.precision),
                           report.decoder->decoder_class, megabytes(report.decoder->weights_bytes));
-  if (report.cache_bytes) text += ", keys and values " + megabytes(*report.cache_bytes);
+  if (report.cache_bytes) {
+    text += ", keys and values ";
+    if (options.kv_cache_dtype != KvCacheDtype::Auto) {
+      text += fmt::format("in {} ", kv_cache_dtype_name(options.kv_cache_dtype));
+    }
+    text += megabytes(*report.cache_bytes);
+  }
   if (report.worker_bytes) text += ", worker " + megabytes(*report.worker_bytes);
   return text;
 }
@@ -68,7 +74,8 @@ std::string generate_report_json(const GenerateOptions& options, const GenerateR
             {"prompt_tokens", report.prompt_tokens},
             {"completion_tokens", report.reply_tokens},
             {"seed", options.sampling.seed},
-            {"precision", decoder_precision_name(options.precision)}};
+            {"precision", decoder_precision_name(options.precision)},
+            {"kv_cache_dtype", kv_cache_dtype_name(options.kv_cache_dtype)}};
   if (!options.precision_reason.empty()) json["precision_reason"] = options.precision_reason;
   if (report.decoder) json["decoder_class"] = report.decoder->decoder_class;
   json["device"] = options.device.name();

@@ -27,6 +27,10 @@ TEST(GenerateReportText, TellsWhatAReplyTook) {
       "5 tokens after 37 of prompt: 2.0 tokens/s; first token after 1.50 s, 0.25 s of it for "
       "the prompt\ncpu:0, 4 threads, precision own, decoder.1: weights 90 MB, keys and values "
       "2 MB, worker 120 MB\n");
+  GenerateOptions narrow;
+  narrow.kv_cache_dtype = KvCacheDtype::Int8;
+  EXPECT_TRUE(generate_report_text(narrow, whole_report())
+                  .ends_with("keys and values in int8 2 MB, worker 120 MB\n"));
   GenerateOptions drawn;
   drawn.sampling.temperature = 1;
   drawn.sampling.seed = 7;
@@ -66,6 +70,7 @@ TEST(GenerateReportJson, HasNoKeysOfWhatWasNotMeasured) {
   const auto little = nlohmann::json::parse(generate_report_json({}, report, ""));
   EXPECT_EQ(little["finish_reason"], "interrupted");
   EXPECT_EQ(little["prompt_tokens"], 37);
+  EXPECT_EQ(little["kv_cache_dtype"], "auto");
   const auto all = nlohmann::json::parse(generate_report_json({}, whole_report(), "so"));
   for (const auto* key : {"decoder_class", "threads", "first_token_seconds", "prefill_seconds",
                           "decode_seconds", "weights_bytes", "cache_bytes", "worker_bytes"}) {

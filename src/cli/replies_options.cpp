@@ -114,6 +114,7 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   auto found = MUSTER_TRY(decoder_devices(context));
   options.devices = std::move(found.devices);
   options.memory.free_bytes = found.free_bytes;
+  options.kv_cache_dtype = kv_cache_dtype_of(config);
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;

@@ -98,6 +98,7 @@ std::string replies_report_json(const RepliesReport& report) {
             {"are_all_ids_compared", report.are_all_ids_compared},
             {"read_count", progress.read_count},
             {"precision", decoder_precision_name(report.precision)},
+            {"kv_cache_dtype", kv_cache_dtype_name(report.kv_cache_dtype)},
             {"decoder_class", report.equality_class},
             {"total_seconds", report.total_seconds},
             {"start_seconds", report.time.start},

@@ -86,7 +86,9 @@ TEST(DescribeReplies, SaysThatNothingWasLeftToDo) {
 }
 
 TEST(RepliesReportJson, HasTheFiguresOfTheRunAndItsDevices) {
-  const auto json = nlohmann::json::parse(replies_report_json(report()));
+  auto narrow = report();
+  narrow.kv_cache_dtype = KvCacheDtype::Int8;
+  const auto json = nlohmann::json::parse(replies_report_json(narrow));
   EXPECT_EQ(json["out"], "r.jsonl");
   EXPECT_EQ(json["was_complete"], false);
   EXPECT_EQ(json["reply_count"], 1000);
@@ -95,6 +97,7 @@ TEST(RepliesReportJson, HasTheFiguresOfTheRunAndItsDevices) {
   EXPECT_EQ(json["resumed_count"], 20);
   EXPECT_EQ(json["bad_count"], 2);
   EXPECT_EQ(json["precision"], "own");
+  EXPECT_EQ(json["kv_cache_dtype"], "int8");
   EXPECT_EQ(json["decoder_class"], "avx512");
   EXPECT_EQ(json["total_seconds"], 32);
   EXPECT_EQ(json["first_reply_seconds"], 1.5);

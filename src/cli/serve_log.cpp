@@ -47,10 +47,14 @@ std::string model_line(const ServedModelStatus& model) {
 }
 
 std::string decoder_line(const ServedDecoderStatus& model) {
+  const bool has_named_cache = model.kv_cache_dtype != KvCacheDtype::Auto;
   return fmt::format(
-      "model {}: generates, prompt and reply at most {} tokens, {}{}{}, from {}", model.name,
+      "model {}: generates, prompt and reply at most {} tokens, {}{}{}{}, from {}", model.name,
       model.length_max, decoder_precision_name(model.precision),
       model.precision_reason.empty() ? "" : fmt::format(" ({})", model.precision_reason),
+      has_named_cache
+          ? fmt::format(", keys and values in {}", kv_cache_dtype_name(model.kv_cache_dtype))
+          : "",
       model.has_chat_template ? "" : ", without a chat template", model.path);
 }
 

@@ -85,6 +85,11 @@ ServedModel served_model(const Config& config, const ModelEntry& entry) {
   const auto precision = or_all(entry.precision, SettingId::Precision).value_or("");
   model.precision = parse_precision(precision);
   model.wants_own_bits = precision == decoder_precision_name(DecoderPrecision::Own);
+  // A model that does not generate has none, so that the setting for all is not its own.
+  const auto kept = names_decoder(entry.model)
+                        ? or_all(entry.kv_cache_dtype, SettingId::KvCacheDtype)
+                        : entry.kv_cache_dtype;
+  model.kv_cache_dtype = parse_kv_cache_dtype(kept.value_or("")).value_or(KvCacheDtype::Auto);
   model.pooling = parse_pooling(or_all(entry.pooling, SettingId::Pooling).value_or(""));
   if (const auto normalize = or_all(entry.normalize, SettingId::Normalize)) {
     model.normalize = *normalize == "true";
@@ -302,7 +307,7 @@ std::vector<FlagGroup> serve_flag_groups() {
         LowLatency, CanaryInterval, CanaryTimeout}},
       {"What is kept and written down",
        {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, CacheScope, PrefixCache,
-        LogLevel, LogFormat, LogDir, StatsFile, StatsInterval}},
+        SettingId::KvCacheDtype, LogLevel, LogFormat, LogDir, StatsFile, StatsInterval}},
   };
 }
 

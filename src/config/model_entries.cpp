@@ -26,13 +26,15 @@ Error invalid(std::string_view subject, const std::string& message) {
 }
 
 const std::vector<std::string>& field_names() {
-  static const std::vector<std::string> names{"name",      "model",      "precision",   "pooling",
-                                              "normalize", "max_length", "prompt_name", "devices"};
+  static const std::vector<std::string> names{"name",           "model",       "precision",
+                                              "kv_cache_dtype", "pooling",     "normalize",
+                                              "max_length",     "prompt_name", "devices"};
   return names;
 }
 
 std::optional<std::string>* option_of(ModelEntry& entry, std::string_view key) {
   if (key == "precision") return &entry.precision;
+  if (key == "kv_cache_dtype") return &entry.kv_cache_dtype;
   if (key == "pooling") return &entry.pooling;
   if (key == "normalize") return &entry.normalize;
   if (key == "max_length") return &entry.max_length;

@@ -14,6 +14,7 @@ struct ModelEntry {
   std::string name;   // empty: as the model is called
   std::string model;  // folder or hub id
   std::optional<std::string> precision = {};
+  std::optional<std::string> kv_cache_dtype = {};
   std::optional<std::string> pooling = {};
   std::optional<std::string> normalize = {};
   std::optional<std::string> max_length = {};

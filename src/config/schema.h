@@ -75,6 +75,7 @@ enum class SettingId : std::uint8_t {
   CacheFile,
   CacheScope,
   PrefixCache,
+  KvCacheDtype,
   LogLevel,
   LogFormat,
   LogDir,

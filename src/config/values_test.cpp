@@ -81,6 +81,8 @@ TEST(SettingValues, HaveOneFormOfModels) {
             R"([{"name":"m","model":"org/name"},{"model":"./folder"}])");
   EXPECT_EQ(checked(SettingId::Models, R"([{"model":"a","normalize":true,"max_length":64}])"),
             R"([{"model":"a","normalize":"true","max_length":"64"}])");
+  EXPECT_EQ(checked(SettingId::Models, R"([{"model":"a","kv_cache_dtype":"int8"}])"),
+            R"([{"model":"a","kv_cache_dtype":"int8"}])");
   EXPECT_EQ(checked(SettingId::Models, R"([{"model":"a","poling":"cls"}])"),
             "it: a model has no setting poling; did you mean pooling?");
   EXPECT_EQ(checked(SettingId::Models, R"([{"model":"a","pooling":"sum"}])"),

@@ -44,6 +44,7 @@ Status DecoderWorkers::start_group(std::size_t index) {
   parts_.processes.send(index, MessageType::LoadDecoder, 0,
                         encode(LoadDecoder{.source = options_.source,
                                            .precision = options_.precision,
+                                           .kv_cache_dtype = options_.kv_cache_dtype,
                                            .cpus = options_.devices[index].cpus,
                                            .cache_bytes = options_.cache_bytes,
                                            .step_tokens_most = options_.step_tokens_most,

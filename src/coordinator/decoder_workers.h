@@ -36,6 +36,7 @@ struct DecoderFleetOptions {
   std::string build;   // what a worker's Hello must say
   std::string source;  // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Own;
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   std::uint64_t cache_bytes = 0;    // for keys and values, of each worker
   std::uint32_t streams_most = 32;  // that one worker has at once
   /// No worker has more than its share of the streams there are, so that one that is ready later

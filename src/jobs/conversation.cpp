@@ -99,6 +99,7 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
   };
   on.on_notice = made->events_.on_notice;
   const auto cached = std::uint64_t{made->context_tokens_} + kBlockTokens;
+  const auto kept = kept_as(options.kv_cache_dtype, options.precision);
   inside.session = MUSTER_TRY(
       DecoderSession::start({.device = options.device,
                              .worker_program = options.worker_program,
@@ -106,7 +107,8 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
                              .build = std::string(build_name()),
                              .source = std::filesystem::absolute(options.source).string(),
                              .precision = options.precision,
-                             .cache_bytes = cached * token_cache_bytes(spec, options.precision),
+                             .kv_cache_dtype = options.kv_cache_dtype,
+                             .cache_bytes = cached * token_cache_bytes(spec, kept),
                              .has_prefix_cache = options.has_prefix_cache},
                             std::move(on), clock));
   return made;

@@ -25,6 +25,7 @@ struct ConversationOptions {
   std::uint32_t context_tokens =
       4096;  // of prompt and reply; the model's own limit if that is less
   DecoderPrecision precision = DecoderPrecision::Own;
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   bool has_prefix_cache = true;  // a reply is computed behind what the ones before have left
   Device device;
   std::filesystem::path worker_program;

@@ -14,14 +14,14 @@ constexpr std::uint64_t kBytesLeast = std::uint64_t{256} << 20;
 
 }  // namespace
 
-std::uint64_t token_cache_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
-  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
-  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
+std::uint64_t token_cache_bytes(const DecoderSpec& spec, KvCacheDtype kept) {
+  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count *
+         kv_vector_bytes(kept, spec.head_size);
 }
 
-DecoderCache fit_cache(const DecoderSpec& spec, DecoderPrecision precision,
-                       std::uint32_t length_most, const WorkerMemory& memory) {
-  const auto of_token = std::max<std::uint64_t>(1, token_cache_bytes(spec, precision));
+DecoderCache fit_cache(const DecoderSpec& spec, KvCacheDtype kept, std::uint32_t length_most,
+                       const WorkerMemory& memory) {
+  const auto of_token = std::max<std::uint64_t>(1, token_cache_bytes(spec, kept));
   const auto [free_bytes, other_bytes] = memory;
   const auto left = free_bytes > other_bytes ? free_bytes - other_bytes : 0;
   const auto most = std::max(kBytesLeast, std::min(free_bytes / kShareOfMemory, left));
@@ -30,10 +30,10 @@ DecoderCache fit_cache(const DecoderSpec& spec, DecoderPrecision precision,
   return {bytes, static_cast<std::uint32_t>(std::min<std::uint64_t>(length_most, tokens))};
 }
 
-DecoderCache cache_for(const DecoderSpec& spec, DecoderPrecision precision,
-                       std::uint32_t length_most, const WorkerMemory& memory) {
-  const auto fitting = fit_cache(spec, precision, length_most, memory);
-  const auto wanted = (length_most + kBlockTokens) * token_cache_bytes(spec, precision);
+DecoderCache cache_for(const DecoderSpec& spec, KvCacheDtype kept, std::uint32_t length_most,
+                       const WorkerMemory& memory) {
+  const auto fitting = fit_cache(spec, kept, length_most, memory);
+  const auto wanted = (length_most + kBlockTokens) * token_cache_bytes(spec, kept);
   return {std::max(fitting.bytes, wanted), length_most};
 }
 

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// Keys and values of one token, in the worker. Bytes.
-std::uint64_t token_cache_bytes(const DecoderSpec& spec, DecoderPrecision precision);
+/// Keys and values of one token, in the worker. Bytes. kept, here and below: not Auto.
+std::uint64_t token_cache_bytes(const DecoderSpec& spec, KvCacheDtype kept);
 
 /// Room for the keys and values of a worker's replies.
 struct DecoderCache {
@@ -25,11 +25,11 @@ struct WorkerMemory {
 /// Room for four prompts and replies of `length_most` tokens, but at most for a quarter of the
 /// memory that is free, and for what is left beside the rest; 256 MiB at least. With less room than
 /// one takes, that one is shorter. Threads: pure.
-DecoderCache fit_cache(const DecoderSpec& spec, DecoderPrecision precision,
-                       std::uint32_t length_most, const WorkerMemory& memory);
+DecoderCache fit_cache(const DecoderSpec& spec, KvCacheDtype kept, std::uint32_t length_most,
+                       const WorkerMemory& memory);
 
 /// As `fit_cache`, with room for one of `length_most` tokens whatever is free.
-DecoderCache cache_for(const DecoderSpec& spec, DecoderPrecision precision,
-                       std::uint32_t length_most, const WorkerMemory& memory);
+DecoderCache cache_for(const DecoderSpec& spec, KvCacheDtype kept, std::uint32_t length_most,
+                       const WorkerMemory& memory);
 
 }  // namespace muster

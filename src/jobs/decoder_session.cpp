@@ -52,6 +52,7 @@ Status DecoderSession::start_worker() {
   send(MessageType::LoadDecoder, 0,
        encode(LoadDecoder{.source = options_.source,
                           .precision = options_.precision,
+                          .kv_cache_dtype = options_.kv_cache_dtype,
                           .cpus = options_.device.cpus,
                           .cache_bytes = options_.cache_bytes,
                           .has_prefix_cache = options_.has_prefix_cache}));

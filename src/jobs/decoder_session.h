@@ -28,6 +28,7 @@ struct DecoderSessionOptions {
   std::string build;   // what the worker's Hello must say
   std::string source;  // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Own;
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   std::uint64_t cache_bytes = 0;  // for keys and values
   bool has_prefix_cache = true;   // sequences begin behind what earlier ones have computed
   /// A worker that owes tokens and says nothing for so long, and half a second more for each token

@@ -29,11 +29,15 @@ constexpr Duration kStepTime = std::chrono::milliseconds(100);
 constexpr std::uint64_t kTemplateTokensMost = 2048;
 constexpr std::uint64_t kBlockTokens = 16;
 
+std::uint64_t token_bytes(const GenerateOptions& options, const DecoderSpec& spec) {
+  return token_cache_bytes(spec, kept_as(options.kv_cache_dtype, options.precision));
+}
+
 std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spec) {
   const std::uint64_t tokens = options.prompt.size() + options.system.value_or("").size() +
                                kTemplateTokensMost + options.token_limit;
   const std::uint64_t most = std::min<std::uint64_t>(tokens, spec.length_max) + kBlockTokens;
-  return most * token_cache_bytes(spec, options.precision);
+  return most * token_bytes(options, spec);
 }
 
 Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text) {
@@ -149,6 +153,7 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
                              .build = std::string(build_name()),
                              .source = std::filesystem::absolute(options.source).string(),
                              .precision = options.precision,
+                             .kv_cache_dtype = options.kv_cache_dtype,
                              .cache_bytes = cache_bytes(options, spec),
                              .has_prefix_cache = options.has_prefix_cache},
                             session_events(watch, events), clock));
@@ -178,8 +183,8 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
   report.restart_count = session->restart_count();
   if (!watch.first_at) return report;
   const std::uint64_t tokens = report.prompt_tokens + std::max(report.reply_tokens, 1U) - 1;
-  report.cache_bytes = (tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens *
-                       token_cache_bytes(spec, options.precision);
+  report.cache_bytes =
+      (tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens * token_bytes(options, spec);
   report.worker_bytes = memory_of(session->worker_pid());
   report.times = GenerateTimes{
       .first_token_seconds = seconds(*watch.first_at - begin),

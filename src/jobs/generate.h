@@ -28,6 +28,7 @@ struct GenerateOptions {
   SamplingOptions sampling;
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string precision_reason;  // why, where nobody has named it
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   bool has_prefix_cache = true;  // as DecoderSessionOptions
   Device device;
   std::filesystem::path worker_program;

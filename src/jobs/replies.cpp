@@ -69,6 +69,7 @@ Result<RepliesReport> generate_replies(const RepliesOptions& options, const Corp
   report.cached_token_count = work.cached_token_count();
   report.precision = parse_decoder_precision(outcome.record.precision).value_or(options.precision);
   report.precision_reason = options.precision_reason;
+  report.kv_cache_dtype = options.kv_cache_dtype;
   return report;
 }
 

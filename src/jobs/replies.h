@@ -28,6 +28,7 @@ struct RepliesOptions : CorpusOptions {
   SamplingOptions sampling;           // its seed is the run's: reply_seed.h
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string precision_reason;  // why, where nobody has named it
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   bool has_prefix_cache = true;  // prompts begin where earlier ones have been
   std::vector<Device> devices;   // a worker each, with all cores of its device
   WorkerMemory memory;           // of the device that has the least
@@ -38,7 +39,8 @@ struct RepliesOptions : CorpusOptions {
 struct RepliesReport : CorpusReport {
   std::uint64_t cached_token_count = 0;  // of prompts: not computed, as earlier ones began so
   DecoderPrecision precision = DecoderPrecision::Own;
-  std::string precision_reason;  // of the options
+  std::string precision_reason;                      // of the options
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;  // of the options
 };
 
 /// What the run was computed in that `options.resume` goes on with, or finds finished: where nobody

@@ -176,6 +176,8 @@ TEST_F(RepliesResumeTest, AChangedOptionIsRefusedByName) {
             start + "--temperature was 0 and is now 0.5");
   EXPECT_EQ(refusal([](auto& options) { options.precision = DecoderPrecision::Fp32; }),
             start + "--precision was own and is now fp32");
+  EXPECT_EQ(refusal([](auto& options) { options.kv_cache_dtype = KvCacheDtype::Int8; }),
+            start + "--kv-cache-dtype was not set and is now int8");
   std::ofstream(options_.source / "generation_config.json") << "{}";
   EXPECT_NE(error_of_run().find("the model was "), std::string::npos);
   std::filesystem::remove(options_.source / "generation_config.json");

@@ -63,6 +63,7 @@ Result<std::unique_ptr<ReplyBackend>> ReplyBackend::open(const RepliesOptions& o
                                       .build = std::string(build_name()),
                                       .source = std::filesystem::absolute(options.source).string(),
                                       .precision = options.precision,
+                                      .kv_cache_dtype = options.kv_cache_dtype,
                                       .cache_bytes = cache.bytes,
                                       .spreads_streams = true,
                                       .has_prefix_cache = options.has_prefix_cache,

@@ -74,9 +74,10 @@ Result<std::unique_ptr<CorpusBackend>> ReplyWork::open(CorpusSink sink,
   const auto then = interrupted_identity(options_, files_);
   const auto length_then = number_in<std::uint32_t>(then, kContext);
   const auto& memory = options_.memory;
+  const auto kept = kept_as(options_.kv_cache_dtype, options_.precision);
   const auto cache = length_then && *length_then <= spec.length_max
-                         ? cache_for(spec, options_.precision, *length_then, memory)
-                         : fit_cache(spec, options_.precision, spec.length_max, memory);
+                         ? cache_for(spec, kept, *length_then, memory)
+                         : fit_cache(spec, kept, spec.length_max, memory);
   const auto now_unix =
       number_in<std::int64_t>(then, kTime).value_or(static_cast<std::int64_t>(unix_seconds()));
   auto backend =
@@ -99,6 +100,11 @@ RunIdentity ReplyWork::identity() const {
   identity.emplace_back("--ignore-eos", on_or_off(options_.ignores_stop_ids));
   add_sampling(options_.sampling, identity);
   identity.emplace_back(kPrecisionEntry, std::string(decoder_precision_name(options_.precision)));
+  // What is the same as without the flag is the same run, and one from before there was a flag.
+  const auto kept = kept_as(options_.kv_cache_dtype, options_.precision);
+  if (kept != kept_as(KvCacheDtype::Auto, options_.precision)) {
+    identity.emplace_back("--kv-cache-dtype", std::string(kv_cache_dtype_name(kept)));
+  }
   identity.emplace_back("the model", hash_);
   if (now_unix_) identity.emplace_back(kTime, std::to_string(*now_unix_));
   identity.emplace_back(kContext, std::to_string(length_max_));

@@ -122,6 +122,55 @@ TEST_F(DecoderLoads, Int8IsAPrecisionOfEveryModelOnCpus) {
   EXPECT_EQ(precision_of((folder_ / "counting").string(), "third"), "int8");
 }
 
+TEST_F(DecoderLoads, NumbersOfACacheAreOfModelsThatGenerateAndOfNoOthers) {
+  add_decoder("");
+  start();
+  const auto load = [&](const std::string& model, const char* dtype) {
+    return post("/v1/models/load",
+                Json{{"model", model}, {"name", "second"}, {"kv_cache_dtype", dtype}}.dump());
+  };
+  const auto unknown = load((folder_ / "counting").string(), "q8_0");
+  EXPECT_EQ(unknown.status, 400) << unknown.body;
+  EXPECT_EQ(json(unknown)["error"]["param"], "kv_cache_dtype");
+  EXPECT_EQ(message(unknown),
+            "Invalid 'kv_cache_dtype': expected 'auto', 'fp32', 'fp16' or 'int8'.");
+  const auto refused = load(options_.models[0].model, "int8");
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_EQ(json(refused)["error"]["param"], "kv_cache_dtype");
+  EXPECT_EQ(message(refused),
+            "Invalid 'kv_cache_dtype': second: a model that does not generate has no "
+            "kv_cache_dtype.");
+  EXPECT_EQ(json(get("/v1/models/chat"))["kv_cache_dtype"], "auto");
+  const auto loaded = load((folder_ / "counting").string(), "fp16");
+  ASSERT_EQ(loaded.status, 200) << loaded.body;
+  EXPECT_EQ(json(loaded)["kv_cache_dtype"], "fp16");
+}
+
+// Each of two devices holds two workers, of which one has its cache in 8 bits: 4 contexts of 128
+// tokens and a block of 16, each token 2 x 2 layers x 2 heads of 8 values, of 16 bytes or of 12.
+TEST_F(DecoderLoads, KeysAndValuesIn8BitsAreCountedAsTheyAreKept) {
+  add_decoder("");
+  options_.models.clear();
+  const auto demand = decoder_demand(folder_ / "counting", DecoderPrecision::Own, 128);
+  ASSERT_TRUE(demand) << demand.error().message;
+  options_.machine.classes.push_back({.model = "CPU", .kind = DeviceKind::Cpu, .memory_bytes = 0});
+  for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+    options_.machine.devices.push_back(
+        {.kind = DeviceKind::Cpu,
+         .free_bytes = 2 * demand->total() + 4ULL * (128 + 16) * 8 * (16 + 12)});
+  }
+  start();
+  const auto load = [&](const char* dtype) {
+    return post("/v1/models/load", Json{{"model", (folder_ / "counting").string()},
+                                        {"name", "second"},
+                                        {"kv_cache_dtype", dtype}}
+                                       .dump());
+  };
+  EXPECT_EQ(load("auto").status, 429);
+  const auto loaded = load("int8");
+  EXPECT_EQ(loaded.status, 200) << loaded.body;
+}
+
 // Each of two devices holds one and a half workers. Keys and values of one: 4 contexts of 128
 // tokens and a block of 16, each token 2 x 2 layers x 2 heads x 8 values x 2 bytes.
 TEST_F(DecoderLoads, OneThatDoesNotFitIsRefusedWithItsFigures) {

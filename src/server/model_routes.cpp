@@ -65,6 +65,7 @@ Json decoder_json(const ServedDecoderStatus& model, bool shows_places) {
   json["has_chat_template"] = model.has_chat_template;
   json["precision"] = decoder_precision_name(model.precision);
   json["precision_reason"] = model.precision_reason;
+  json["kv_cache_dtype"] = kv_cache_dtype_name(model.kv_cache_dtype);
   json["requests"] = model.request_count;
   json["prompt_tokens"] = model.prompt_token_count;
   json["tokens"] = model.reply_token_count;
@@ -97,6 +98,15 @@ ApiStatus read_precision(JsonValue& value, ServedModel& model) {
       "Invalid 'precision': expected 'auto', 'fp32', 'bf16', 'fp16', 'own' or 'int8'.");
 }
 
+ApiStatus read_kv_cache_dtype(JsonValue& value, ServedModel& model) {
+  const std::string name = MUSTER_TRY(read_text(value, "kv_cache_dtype", kNameBytesMost));
+  const auto dtype = parse_kv_cache_dtype(name);
+  model.kv_cache_dtype = dtype.value_or(model.kv_cache_dtype);
+  if (dtype) return Done{};
+  return wrong_field("kv_cache_dtype", "invalid_value",
+                     "Invalid 'kv_cache_dtype': expected 'auto', 'fp32', 'fp16' or 'int8'.");
+}
+
 ApiStatus read_pooling(JsonValue& value, ServedModel& model) {
   const std::string name = MUSTER_TRY(read_text(value, "pooling", kNameBytesMost));
   model.pooling = parse_pooling(name);
@@ -120,6 +130,7 @@ ApiResult<ServedModel> parse_model(std::string body) {
        }},
       text_field("name", model.name),
       {"precision", [&](JsonValue& value) { return read_precision(value, model); }},
+      {"kv_cache_dtype", [&](JsonValue& value) { return read_kv_cache_dtype(value, model); }},
       {"pooling", [&](JsonValue& value) { return read_pooling(value, model); }},
       {"normalize",
        [&](JsonValue& value) -> ApiStatus {
@@ -177,6 +188,7 @@ ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
   const auto fits = check_decoder_settings(model, state.options.devices);
   if (fits) return Done{};
   std::string_view field = "devices";
+  if (model.kv_cache_dtype != KvCacheDtype::Auto) field = "kv_cache_dtype";
   const bool may_be_refused = model.precision == Precision::Fp16 ||
                               model.precision == Precision::Int8 || model.wants_own_bits;
   if (may_be_refused) field = "precision";
@@ -191,8 +203,11 @@ ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
 ApiStatus check_encoder(const ServedModel& model, const ServerState& state) {
   const auto fits = check_encoder_settings(model, state.options.devices);
   if (fits) return Done{};
-  return wrong_field("precision", "unsupported_value",
-                     "Invalid 'precision': " + fits.error().message + ".");
+  // In the order in which they are looked at.
+  const bool has_cache = model.kv_cache_dtype != KvCacheDtype::Auto;
+  const std::string field = has_cache ? "kv_cache_dtype" : "precision";
+  return wrong_field(field, "unsupported_value",
+                     "Invalid '" + field + "': " + fits.error().message + ".");
 }
 
 // An answer that tells a missing folder from a broken file would let whoever may load models ask

@@ -115,6 +115,8 @@ struct ServedDecoderStatus {
   bool has_chat_template = false;
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string precision_reason = {};
+  /// As it was asked for.
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   std::string decoder_class = {};   // empty: no device has had it yet
   std::uint64_t planned_bytes = 0;  // of memory, each worker; 0: not known
   double created_unix_seconds = 0;

@@ -27,6 +27,8 @@ struct ServedModel {
   std::string model = {};  // folder or hub id
   std::optional<Precision> precision = {};  // nullopt: auto, or the next one
   bool wants_own_bits = false;              // the file's: of models that generate alone
+  /// Of a model that generates.
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   std::optional<Pooling> pooling = {};
   std::optional<bool> normalize = {};
   std::optional<std::uint32_t> length_max = {};

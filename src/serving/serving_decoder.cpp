@@ -61,6 +61,14 @@ Result<std::optional<DecoderPrecision>> precision_of(const ServedModel& asked,
                            name, precision_name(*asked.precision))};
 }
 
+Status check_cache(const ServedModel& asked, const std::string& name, DeviceKind device) {
+  if (asked.kv_cache_dtype == KvCacheDtype::Auto || !runs_as_gpu(device)) return Done{};
+  return Error{ErrorKind::Unsupported,
+               fmt::format("{}: keys and values are kept in {} on CPUs only: on a GPU use "
+                           "kv_cache_dtype auto",
+                           name, kv_cache_dtype_name(asked.kv_cache_dtype))};
+}
+
 // What clients call a decoder that was given no name: the file's without its end, or as any model.
 std::string decoder_name_of(const std::string& model) {
   if (model.ends_with(".gguf")) return std::filesystem::path(model).stem().string();
@@ -198,6 +206,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                              .has_chat_template = prompts->chat_template.has_value(),
                              .precision = precision,
                              .precision_reason = precision_reason,
+                             .kv_cache_dtype = asked.kv_cache_dtype,
                              .decoder_class = fleet->decoder_class(),
                              .planned_bytes = planned_bytes,
                              .created_unix_seconds = created_unix_seconds,
@@ -239,8 +248,9 @@ Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
   MUSTER_TRY(check_model_name(decoder->name));
   MUSTER_TRY(check_settings(asked, decoder->name));
   decoder->devices = MUSTER_TRY(devices_of(asked, decoder->name, devices));
-  const auto named =
-      MUSTER_TRY(precision_of(asked, decoder->name, devices[decoder->devices.front()].kind));
+  const auto kind = devices[decoder->devices.front()].kind;
+  const auto named = MUSTER_TRY(precision_of(asked, decoder->name, kind));
+  MUSTER_TRY(check_cache(asked, decoder->name, kind));
   decoder->is_precision_auto = !named.has_value();
   if (named) {
     decoder->precision = *named;
@@ -261,7 +271,7 @@ Status check_decoder_settings(const ServedModel& asked, const std::vector<Device
   MUSTER_TRY(check_settings(asked, word_for(asked)));
   const auto found = MUSTER_TRY(devices_of(asked, word_for(asked), devices));
   MUSTER_TRY(precision_of(asked, word_for(asked), devices[found.front()].kind));
-  return Done{};
+  return check_cache(asked, word_for(asked), devices[found.front()].kind);
 }
 
 }  // namespace muster

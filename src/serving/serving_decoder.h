@@ -86,7 +86,8 @@ struct ServingDecoder {
 /// What of a model's settings and files its calls need; the fleet is not started.
 ///
 /// Errors: those of the files; InvalidArgument (a setting that decoders do not have), Unsupported
-/// (fp16, own or int8 on a GPU, or no CPU among the devices). Threads: thread-safe.
+/// (fp16; own, int8 or a cache by name on a GPU; or no CPU among the devices). Threads:
+/// thread-safe.
 Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
                                                      const std::vector<Device>& devices);
 

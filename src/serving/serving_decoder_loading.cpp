@@ -199,7 +199,8 @@ Result<std::uint64_t> ServingDecoders::fit_memory(const Opened& opened) const {
     tightest = device;
   }
   const auto demand = opened.demand.value_or(DecoderDemand{});
-  const auto cache = fit_cache(decoder.spec, decoder.precision, decoder.length_most,
+  const auto kept = kept_as(decoder.asked.kv_cache_dtype, decoder.precision);
+  const auto cache = fit_cache(decoder.spec, kept, decoder.length_most,
                                {.free_bytes = least.value_or(0), .other_bytes = demand.total()});
   decoder.length_most = cache.length_most;
   if (!opened.demand) return cache.bytes;
@@ -223,6 +224,7 @@ Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache
                               .build = std::string(build_name()),
                               .source = decoder.path,
                               .precision = decoder.precision,
+                              .kv_cache_dtype = decoder.asked.kv_cache_dtype,
                               .cache_bytes = cache_bytes,
                               .streams_most = ServingDecoder::kStreamsMost,
                               .has_prefix_cache = options_.has_prefix_cache,

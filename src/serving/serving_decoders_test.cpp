@@ -528,5 +528,24 @@ TEST(ModelSettings, Int8OfAModelThatEmbedsWantsCpusAlone) {
   EXPECT_TRUE(check_encoder_settings(asked, {cpu, gpu}));
 }
 
+TEST(ModelSettings, NumbersOfACacheAreOfModelsThatGenerateOnCpus) {
+  ServedModel asked{.name = "m", .model = "m.gguf", .kv_cache_dtype = KvCacheDtype::Int8};
+  Device cpu;
+  cpu.kind = DeviceKind::Cpu;
+  EXPECT_TRUE(check_decoder_settings(asked, {cpu}));
+  Device gpu;
+  gpu.kind = DeviceKind::Cuda;
+  const auto on_gpu = check_decoder_settings(asked, {gpu});
+  ASSERT_FALSE(on_gpu);
+  EXPECT_EQ(on_gpu.error().message,
+            "m: keys and values are kept in int8 on CPUs only: on a GPU use kv_cache_dtype auto");
+  const auto embedding = check_encoder_settings(asked, {cpu});
+  ASSERT_FALSE(embedding);
+  EXPECT_EQ(embedding.error().message, "m: a model that does not generate has no kv_cache_dtype");
+  asked.kv_cache_dtype = KvCacheDtype::Auto;
+  EXPECT_TRUE(check_decoder_settings(asked, {gpu}));
+  EXPECT_TRUE(check_encoder_settings(asked, {cpu}));
+}
+
 }  // namespace
 }  // namespace muster

@@ -66,6 +66,10 @@ std::string ServingModel::canary_name() const {
 
 Status check_encoder_settings(const ServedModel& asked, const std::vector<Device>& devices) {
   const auto& name = asked.name.empty() ? asked.model : asked.name;
+  if (asked.kv_cache_dtype != KvCacheDtype::Auto) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: a model that does not generate has no kv_cache_dtype", name)};
+  }
   if (asked.wants_own_bits) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("{}: own is for models that generate, and this one is computed in "

@@ -63,7 +63,7 @@ struct ServingModel {
 /// What the settings of a model that embeds or ranks ask for and its devices, some of a server's,
 /// do not have.
 ///
-/// Errors: Unsupported (own; int8 on a GPU). Threads: pure.
+/// Errors: InvalidArgument (numbers of a cache), Unsupported (own; int8 on a GPU). Threads: pure.
 Status check_encoder_settings(const ServedModel& asked, const std::vector<Device>& devices);
 
 /// The models that are served, by name and number.

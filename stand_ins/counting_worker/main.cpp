@@ -21,6 +21,7 @@
 //   lose_end      aborts in place of saying that a sequence has ended
 //   fail_load     cannot load the decoder
 //   no_prefix_cache  cannot load it with one
+//   int8_cache    cannot load it with another cache than one in 8 bits
 //   die_at_load   aborts in place of loading it
 //   hang_at_load  stops (SIGSTOP) there
 //   die_at_probe  aborts in place of measuring it; without it the i-th precision that is asked for
@@ -129,7 +130,9 @@ class Counting {
     has_prefix_cache_ = load.has_prefix_cache;
     if (orders_.count("die_at_load") > 0) std::abort();
     if (orders_.count("hang_at_load") > 0) ::raise(SIGSTOP);
-    const bool is_wrong = load.has_prefix_cache && orders_.count("no_prefix_cache") > 0;
+    const bool is_wrong =
+        (load.has_prefix_cache && orders_.count("no_prefix_cache") > 0) ||
+        (load.kv_cache_dtype != KvCacheDtype::Int8 && orders_.count("int8_cache") > 0);
     if (is_wrong || orders_.count("fail_load") > 0) {
       return send(MessageType::LoadFailed, 0,
                   encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));

@@ -75,6 +75,13 @@ TEST_F(ChatCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
 }
 
+TEST_F(ChatCommand, ItsWorkerKeepsKeysAndValuesInWhatItIsTold) {
+  muster_.set("COUNTING_WORKER", "int8_cache");
+  EXPECT_NE(chat("az\n").err.find("told not to load"), std::string::npos);
+  const auto finished = chat("az\n", {"--kv-cache-dtype", "int8"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+}
+
 TEST_F(ChatCommand, AConversationIsKeptAndGoesOn) {
   const auto first = chat("/set system the\nthe az\n/save talk.json\n");
   ASSERT_EQ(first.exit_code, 0) << first.err;

@@ -78,6 +78,27 @@ TEST(GenerateCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
 }
 
+TEST(GenerateCommand, ItsWorkerKeepsKeysAndValuesInWhatItIsTold) {
+  Muster muster("generate_kv_cache");
+  write_tiny_decoder(muster, muster.folder() / "model");
+  muster.set("COUNTING_WORKER", "int8_cache");
+  const auto generate = [&](const std::string& dtype) {
+    return muster.run({"generate", "model", "-p", "az", "--max-tokens", "4", "--json", "--devices",
+                       "cpu:0", "--kv-cache-dtype", dtype, "--torch-root", "torch",
+                       "--worker-program", MUSTER_BINARY_DIR "/bin/counting_worker"});
+  };
+  EXPECT_NE(generate("fp16").err.find("told not to load"), std::string::npos);
+  const auto finished = generate("int8");
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(nlohmann::json::parse(finished.out)["kv_cache_dtype"], "int8");
+  const auto unknown = generate("q8_0");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_EQ(unknown.err.find("muster: --kv-cache-dtype must be one of auto, fp32, fp16, int8: "
+                             "\"q8_0\""),
+            0U)
+      << unknown.err;
+}
+
 // Behind "a" come the byte 27, which begins what a terminal obeys, and "b". Token 2 would end the
 // reply, as it does in a Llama whose config names no end.
 TEST(GenerateCommand, ATerminalDoesNothingThatAReplySays) {
@@ -252,6 +273,15 @@ TEST_F(GeneratePrompts, ItsWorkersKeepNothingWhereTheyAreToldSo) {
   EXPECT_NE(generate(flags).err.find("told not to load"), std::string::npos)
       << "they keep them unless they are told not to";
   flags.emplace_back("--no-prefix-cache");
+  const auto finished = generate(flags);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+}
+
+TEST_F(GeneratePrompts, ItsWorkersKeepKeysAndValuesInWhatTheyAreTold) {
+  muster_.set("COUNTING_WORKER", "int8_cache");
+  std::vector<std::string> flags{"--prompts", "p.txt", "-o", "r.jsonl", "--quiet"};
+  EXPECT_NE(generate(flags).err.find("told not to load"), std::string::npos);
+  flags.insert(flags.end(), {"--kv-cache-dtype", "int8"});
   const auto finished = generate(flags);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
 }

@@ -51,7 +51,7 @@ class GenerateServerTest : public testing::Test {
   std::string generated() const {
     return told("generate " + model_ + " -p '" + kPrompt + "' --max-tokens " +
                 std::to_string(kReplyTokens) + " --devices 1x" + devices_ + " --precision " +
-                precision_ + " --quiet");
+                precision_ + " --kv-cache-dtype " + cache_ + " --quiet");
   }
 
   /// What muster writes on standard output, without the end of its last line.
@@ -80,6 +80,7 @@ class GenerateServerTest : public testing::Test {
                                    "--cache-dir",
                                    (folder_ / "cache").string()};
     words.insert(words.end(), {"--precision", precision_});
+    if (cache_ != "auto") words.insert(words.end(), {"--kv-cache-dtype", cache_});
     words.insert(words.end(), more.begin(), more.end());
     server_ = std::make_unique<Program>(words, log);
     const std::string mark = "http://127.0.0.1:";
@@ -200,6 +201,7 @@ class GenerateServerTest : public testing::Test {
   std::string devices_ = "cpu";
   std::string count_ = "1";  // of them
   std::string precision_ = "own";
+  std::string cache_ = "auto";  // in what keys and values are kept
   const fs::path folder_;
   const std::string model_ = (folder_ / "tiny.gguf").string();
   std::unique_ptr<Program> server_;
@@ -230,6 +232,23 @@ TEST_F(GenerateServerTest, SaysInInt8WhatGenerateSaysInIt) {
   EXPECT_FALSE(expected.empty());
   start_server();
   EXPECT_EQ(chat(), expected);
+}
+
+// Also behind what was kept, and when the worker is killed in the middle of a reply.
+TEST_F(GenerateServerTest, SaysWithACacheIn8BitsWhatGenerateSaysWithIt) {
+  cache_ = "int8";
+  const auto expected = generated();
+  ASSERT_FALSE(expected.empty());
+  start_server();
+  EXPECT_EQ(chat(), expected);
+  EXPECT_EQ(chat(), expected);
+  std::vector<pid_t> killed;
+  EXPECT_EQ(streamed_chat([&] {
+              killed = workers();
+              for (const auto worker : killed) ::kill(worker, SIGKILL);
+            }),
+            expected);
+  EXPECT_FALSE(killed.empty());
 }
 
 /// The same on two devices of the stand-in for a GPU.
