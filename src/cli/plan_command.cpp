@@ -32,6 +32,7 @@
 #include "planner/forms/plan_json.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/recommend.h"
+#include "spec/generation.h"
 #include "spec/gpu_decoder_limits.h"
 #include "terminal/terminal_info.h"
 
@@ -98,6 +99,9 @@ std::string gpu_hindrance(const ModelDescription& model, const Plan& plan) {
   if (has_blocks && !plan.workload.dtype) {
     return "a file's own bits are multiplied on CPUs only: plan with --dtype bf16";
   }
+  if (plan.workload.kv_dtype != "auto") {
+    return "a GPU keeps keys and values as --kv-dtype auto alone says";
+  }
   return {};
 }
 
@@ -127,7 +131,14 @@ PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, con
     if (found.model.weight_source == WeightSource::Config) return {false, "it has no weights"};
     auto hindrance = is_on_gpus(chosen.machine, plan) ? gpu_hindrance(found.model, plan) : "";
     if (!hindrance.empty()) return {false, std::move(hindrance)};
-    return {true, "`muster serve` puts a whole copy on each device, and needs no plan for it"};
+    const auto& kept = plan.workload.kv_dtype;
+    if (!parse_kv_cache_dtype(kept)) {
+      return {false, "this build keeps keys and values in fp32, fp16 or int8"};
+    }
+    const auto flag = kept == "auto" ? "" : " --kv-cache-dtype " + kept;
+    return {true, fmt::format("`muster serve{}` puts a whole copy on each device, and needs no "
+                              "plan for it",
+                              flag)};
   }
   const auto model = read_model_folder(found.source);
   if (!model) return {false, model.error().message};

@@ -36,7 +36,7 @@ struct Workload {
   bool math_attention = false;       // the attention matrix is made in memory
   std::optional<std::string> dtype;  // weights converted at load: "fp32", "bf16", "fp16", an
                                      // encoder's "int8"; none: as stored
-  std::string kv_dtype = "auto";     // auto: as the activations; "fp8", "q8_0", "q4_0", "fp16", …
+  std::string kv_dtype = "auto";     // auto: as the activations; "int8", "fp8", "q8_0", "fp16", …
   std::uint32_t kv_block = 16;       // tokens a paged cache allocates at once; 1: not paged
   bool cache_keeps_window_only = true;  // false: a sliding window's layer keeps every token
   TrainingOptions training;

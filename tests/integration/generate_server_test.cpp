@@ -54,6 +54,13 @@ class GenerateServerTest : public testing::Test {
                 precision_ + " --kv-cache-dtype " + cache_ + " --quiet");
   }
 
+  /// Whether what is planned with such a cache can be carried out, and why.
+  Json runs_here(const std::string& machine, const std::string& cache) const {
+    const auto plan = told("plan " + model_ + " --machine " + machine +
+                           " --context 64 --kv-dtype " + cache + " --json");
+    return Json::parse(plan).at("runs_here");
+  }
+
   /// What muster writes on standard output, without the end of its last line.
   static std::string told(const std::string& words) {
     const auto command = std::string(MUSTER_BINARY_DIR) + "/bin/muster " + words;
@@ -286,9 +293,21 @@ TEST_F(GenerateOnStandinTest, WithoutAPrecisionItIsBf16) {
 }
 
 TEST_F(GenerateOnStandinTest, APlanSaysThatItRunsThere) {
-  const auto plan =
-      Json::parse(told("plan " + model_ + " --machine 2xstandin --context 64 --json"));
-  EXPECT_EQ(plan.at("runs_here").at("verdict"), true) << plan.at("runs_here");
+  const auto runs = runs_here("2xstandin", "auto");
+  EXPECT_EQ(runs.at("verdict"), true) << runs;
+  EXPECT_EQ(runs_here("2xstandin", "int8").at("verdict"), false) << "of CPUs alone";
+}
+
+// As a plan counts more kinds of cache than there are here.
+TEST_F(GenerateServerTest, APlanSaysWhichCachesRunHere) {
+  const auto plain = runs_here("2xcpu", "auto");
+  EXPECT_EQ(plain.at("verdict"), true) << plain;
+  EXPECT_NE(plain.dump().find("`muster serve` puts"), std::string::npos) << plain;
+  const auto narrow = runs_here("2xcpu", "int8");
+  EXPECT_EQ(narrow.at("verdict"), true) << narrow;
+  EXPECT_NE(narrow.dump().find("`muster serve --kv-cache-dtype int8` puts"), std::string::npos)
+      << narrow;
+  EXPECT_EQ(runs_here("2xcpu", "q8_0").at("verdict"), false);
 }
 
 // The second time the prompt's whole blocks of 16 tokens are there, but for its last token.

@@ -30,8 +30,8 @@ std::uint64_t kv_heads_here(const LayerShape& layer, std::uint32_t tensor_parall
 ///   state    sequences x state_elements x state_bytes
 ///   cross    as full, once more, for the tokens of the encoder (at most `tokens`)
 ///
-/// `tokens` are rounded up to whole blocks; bytes(n) is that of the format. An encoder's layer has
-/// none.
+/// `tokens` are rounded up to whole blocks; bytes(n) is that of a vector in the format. An
+/// encoder's layer has none.
 ///
 /// Source: Kwon et al. 2023, arXiv 2309.06180, section 3 (full, blocks); Jiang et al. 2023, arXiv
 /// 2310.06825, section 2 (window); DeepSeek-V2, arXiv 2405.04434, section 2.1.2 (latent); Raffel

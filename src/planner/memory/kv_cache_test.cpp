@@ -23,7 +23,7 @@ std::uint64_t enumerate_vector(std::uint64_t size, const CacheFormat& format) {
   for (std::uint64_t i = 0; i < size; ++i) {
     if (i % format.values == 0) bytes += format.bytes;
   }
-  return bytes;
+  return bytes + format.vector_bytes;
 }
 
 // Keys and values as a runtime would write them: sequence by sequence, token by token, head by
@@ -58,7 +58,8 @@ TEST(KvCache, IsWhatAnEnumerationOfTokensAndHeadsGives) {
   const auto pick = [&](std::uint32_t low, std::uint32_t high) {
     return std::uniform_int_distribution<std::uint32_t>(low, high)(random);
   };
-  const char* formats[] = {"fp32", "fp16", "bf16", "fp8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"};
+  const char* formats[] = {"fp32", "fp16", "bf16", "int8", "fp8",
+                           "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"};
   for (int round = 0; round < 500; ++round) {
     const std::uint32_t kv_heads = 1U << pick(0, 3);
     auto layer = attention(kv_heads * pick(1, 4), kv_heads, pick(1, 80));
@@ -74,7 +75,7 @@ TEST(KvCache, IsWhatAnEnumerationOfTokensAndHeadsGives) {
     }
     const CacheDemand demand{.sequences = pick(1, 3),
                              .tokens = pick(1, 60),
-                             .format = *find_cache_format(formats[pick(0, 8)]),
+                             .format = *find_cache_format(formats[pick(0, 9)]),
                              .block = pick(1, 17),
                              .keeps_window_only = pick(0, 1) == 1,
                              .tensor_parallel = 1U << pick(0, 4)};
@@ -91,6 +92,8 @@ TEST(KvCache, TheBlockTypesOfGgmlHaveTheirBytes) {
     EXPECT_EQ(find_cache_format(name)->bytes_of(32), bytes) << name;
   }
   EXPECT_EQ(find_cache_format("q8_0")->bytes_of(33), 68U) << "a started block is a whole one";
+  EXPECT_EQ(find_cache_format("int8")->bytes_of(33), 37U)
+      << "a scale of 4 bytes, whatever the size";
   EXPECT_FALSE(find_cache_format("q9_0"));
 }
 

@@ -166,7 +166,8 @@ Status resolve_dtypes(MemoryDemand& demand) {
     const auto format = find_cache_format(workload.kv_dtype);
     if (!format) {
       return invalid(
-          "a cache is auto, fp32, fp16, bf16, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl: {}",
+          "a cache is auto, fp32, fp16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl: "
+          "{}",
           workload.kv_dtype);
     }
     demand.cache_format = *format;

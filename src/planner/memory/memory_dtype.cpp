@@ -1,7 +1,7 @@
 // Three vocabularies name the same float types: ours, config.json's and safetensors'. All are
 // looked up in one table, so that no caller has to know where a name came from. Cache types of ggml
 // pack 32 values with their scales, so bytes are counted by started block and not by value: q8_0
-// takes 34 bytes for 32 values. Source: ggml-common.h.
+// takes 34 bytes for 32 values. Our own int8 has one scale for each vector. Source: ggml-common.h.
 
 #include "planner/memory/memory_dtype.h"
 
@@ -52,14 +52,15 @@ std::uint32_t activation_bytes(const ModelDescription& model, const Workload& wo
 }
 
 std::uint64_t CacheFormat::bytes_of(std::uint64_t value_count) const {
-  return multiply_bytes(divide_up(value_count, values), bytes);
+  return add_bytes(multiply_bytes(divide_up(value_count, values), bytes), vector_bytes);
 }
 
 std::optional<CacheFormat> find_cache_format(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, CacheFormat>, 12> kTable{
+  static constexpr std::array<std::pair<std::string_view, CacheFormat>, 13> kTable{
       {{"fp32", {1, 4}},
        {"fp16", {1, 2}},
        {"bf16", {1, 2}},
+       {"int8", {1, 1, 4}},
        {"fp8", {1, 1}},
        {"fp8_e4m3", {1, 1}},
        {"fp8_e5m2", {1, 1}},

@@ -72,11 +72,14 @@ void explain_generation(const ModelDescription& model, const Workload& workload,
 constexpr const char* kEngine = "docs/memory-model.md, Decoders on a CPU";
 constexpr const char* kExact = "exact (against the engine's account)";
 
-void explain_cpu_decoder(std::vector<PartExplanation>& parts) {
+void explain_cpu_decoder(const Workload& workload, std::vector<PartExplanation>& parts) {
+  const bool is_int8 = workload.kv_dtype == "int8";
   parts.front() = {"weights",
                    "matrices in panels of 16 outputs and their biases, norms, the file's tables",
                    kEngine, kExact};
-  parts.push_back({"kv_cache", "B x T x kv_heads x 2 x head size x e a layer; T in whole blocks",
+  parts.push_back({"kv_cache",
+                   is_int8 ? "B x T x kv_heads x 2 x (head size + 4) a layer; T in whole blocks"
+                           : "B x T x kv_heads x 2 x head size x e a layer; T in whole blocks",
                    kEngine, kExact});
   parts.push_back({"activations",
                    "rows of a step of 512 tokens, and scratch of attention for each core", kEngine,
@@ -111,7 +114,7 @@ std::vector<PartExplanation> explain_memory(const ModelDescription& model, const
   switch (workload.task) {
     case PlanTask::Generate:
       if (demand && demand->cpu_decoder) {
-        explain_cpu_decoder(parts);
+        explain_cpu_decoder(workload, parts);
       } else {
         explain_generation(model, workload, parts);
       }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "planner/memory/memory_fixture.h"
+#include "spec/cpu_decoder_memory.h"
 
 namespace muster {
 namespace {
@@ -271,6 +272,21 @@ TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
   EXPECT_EQ(memory(model, workload, share).logits, (64U + 8) * 50 * 4);
 }
 
+// By hand: in 8 bits a vector of 4 values has a scale of 4 bytes. Nothing else of it changes, and
+// the engine's own formula has the same for the six blocks, but for what it reads ahead.
+TEST(StageMemory, ACacheIn8BitsIsWhatTheEngineHolds) {
+  const auto model = tied_decoder();
+  auto share = whole(model);
+  share.is_gpu = false;
+  auto workload = generate(3, 32);
+  const auto plain = memory(model, workload, share);
+  workload.kv_dtype = "int8";
+  const auto parts = memory(model, workload, share);
+  EXPECT_EQ(parts.kv_cache, 3U * 32 * 2 * 2 * ((4 + 4) + (4 + 4)));
+  EXPECT_EQ(parts.kv_cache + 16, cpu_decoder_cache(*model.decoder, KvCacheDtype::Int8, 6));
+  EXPECT_EQ(parts.total() - parts.kv_cache, plain.total() - plain.kv_cache);
+}
+
 TEST(StageMemory, ADecodersHeadOnAnotherCpuHasItsOwnCopyAlready) {
   const auto model = tied_decoder();
   const auto workload = generate(1, 32);
@@ -312,8 +328,9 @@ TEST(StageMemory, RefusesByNameWhatItCannotPlan) {
   EXPECT_EQ(error_of(model, workload), "weights are loaded as fp32, bf16 or fp16: int4");
   workload = generate(1, 8);
   workload.kv_dtype = "q9";
-  EXPECT_EQ(error_of(model, workload),
-            "a cache is auto, fp32, fp16, bf16, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl: q9");
+  EXPECT_EQ(
+      error_of(model, workload),
+      "a cache is auto, fp32, fp16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl: q9");
   workload = generate(1, 8);
   workload.prefill_tokens = 9;
   EXPECT_EQ(error_of(model, workload),
