@@ -1,7 +1,9 @@
 // How fast a decoder computes: prefill, one stream, and many streams at once, without anything
-// around it.
+// around it. Where its cache is named, also one stream far into a context, where a step reads more
+// keys and values than anywhere else.
 //
 //   decode_bench MODEL [fp32|bf16|own|int8] [threads] [rounds] [cpu|cuda|standin]
+//                [auto|fp32|fp16|int8]
 
 #include <fmt/format.h>
 
@@ -79,10 +81,12 @@ muster::Status enter(const std::string& device, muster::engine::DecoderOptions& 
 
 /// Tokens a second of each kind, by round.
 struct Rates {
-  std::vector<double> prefill, one, eight, many;
+  std::vector<double> prefill, one, eight, many, far;
 };
 
-void measure(Decoder& decoder, Rates& rates) {
+constexpr std::size_t kFar = 4096;  // positions before; SmolLM2 has 8,192
+
+void measure(Decoder& decoder, bool has_far, Rates& rates) {
   const double prefill_begin = seconds_now();
   Streams(decoder, 1).step(512);
   rates.prefill.push_back(512 / (seconds_now() - prefill_begin));
@@ -96,6 +100,26 @@ void measure(Decoder& decoder, Rates& rates) {
   rates.one.push_back(generate(1, 128));
   rates.eight.push_back(generate(8, 32));
   rates.many.push_back(generate(32, 16));
+  if (!has_far) return;
+  Streams alone(decoder, 1);
+  for (std::size_t i = 0; i < kFar; i += 512) alone.step(512);
+  const double begin = seconds_now();
+  for (int i = 0; i < 32; ++i) alone.step(1);
+  rates.far.push_back(32 / (seconds_now() - begin));
+}
+
+void show(const Rates& rates, double weights_bytes) {
+  const auto line = [](const char* name, const std::vector<double>& values) {
+    fmt::print("{:<28} {:8.1f} tok/s (best {:.1f})\n", name, median(values),
+               *std::max_element(values.begin(), values.end()));
+  };
+  line("prefill of 512", rates.prefill);
+  line("1 stream, 128 after 128", rates.one);
+  line("8 streams, 32 after 128", rates.eight);
+  line("32 streams, 16 after 128", rates.many);
+  if (!rates.far.empty()) line("1 stream, 32 after 4,096", rates.far);
+  fmt::print("{:<28} {:8.1f} GB/s of weights read\n", "1 stream",
+             median(rates.one) * weights_bytes / 1e9);
 }
 
 }  // namespace
@@ -104,19 +128,21 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
                "usage: decode_bench MODEL [fp32|bf16|own|int8] [threads] [rounds] "
-               "[cpu|cuda|standin]\n");
+               "[cpu|cuda|standin] [auto|fp32|fp16|int8]\n");
     return 2;
   }
   muster::engine::DecoderOptions options;
   options.source = argv[1];
   const auto spec = muster::read_decoder_spec(options.source);
   const auto precision = muster::parse_decoder_precision(argc > 2 ? argv[2] : "own");
-  if (!spec || !precision) {
-    fmt::print(stderr, "{}\n", spec ? "no such precision" : spec.error().message);
+  const auto cache = muster::parse_kv_cache_dtype(argc > 6 ? argv[6] : "auto");
+  if (!spec || !precision || !cache) {
+    fmt::print(stderr, "{}\n", spec ? "no such precision, or cache" : spec.error().message);
     return 1;
   }
   options.spec = *spec;
   options.precision = *precision;
+  options.kv_cache_dtype = *cache;
   options.thread_count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1;
   options.block_count = 32 * 24;
   const std::size_t rounds = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 5;
@@ -136,16 +162,7 @@ int main(int argc, char** argv) {
              muster::decoder_precision_name(*precision), device, options.thread_count,
              seconds_now() - load_begin, static_cast<double>((*decoder)->weights_bytes()) / 1e6);
   Rates rates;
-  for (std::size_t round = 0; round < rounds; ++round) measure(**decoder, rates);
-  const auto show = [](const char* name, const std::vector<double>& values) {
-    fmt::print("{:<28} {:8.1f} tok/s (best {:.1f})\n", name, median(values),
-               *std::max_element(values.begin(), values.end()));
-  };
-  show("prefill of 512", rates.prefill);
-  show("1 stream, 128 after 128", rates.one);
-  show("8 streams, 32 after 128", rates.eight);
-  show("32 streams, 16 after 128", rates.many);
-  fmt::print("{:<28} {:8.1f} GB/s of weights read\n", "1 stream",
-             median(rates.one) * static_cast<double>((*decoder)->weights_bytes()) / 1e9);
+  for (std::size_t round = 0; round < rounds; ++round) measure(**decoder, argc > 6, rates);
+  show(rates, static_cast<double>((*decoder)->weights_bytes()));
   return 0;
 }
