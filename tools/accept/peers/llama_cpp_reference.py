@@ -5,8 +5,9 @@
     llama_cpp_reference.py floats FILE.gguf                 all tensors by name as float32, on standard output
     llama_cpp_reference.py quantise OUT.gguf SEED           a made model whose tensors are of every type that is read
     llama_cpp_reference.py convert IN.gguf OUT.gguf Q4_0    the same model with its weights in another type
-    llama_cpp_reference.py divergence FILE.gguf IDS FOLDER  the mean KL of its next tokens, as the file is and in Q8_0, from those in float32, over
-                                                            texts of ids (a text a line); FOLDER is for the two models that it makes of the file
+    llama_cpp_reference.py divergence FILE.gguf IDS FOLDER  the mean KL of its next tokens, as the file is, in Q8_0, and in float32 with keys and
+                                                            values in Q8_0, from those in float32, over texts of ids (a text a line); FOLDER is
+                                                            for the two models that it makes of the file
 """
 
 import ctypes
@@ -128,9 +129,11 @@ def write_divergence(path, ids, folder):
     reference = list(log_probabilities(whole, texts, type_k=0, type_v=0))
     positions = sum(map(len, texts))
     means = {"positions": positions}
-    for name, file in {"own": path, "q8_0": q8_0}.items():
+    # Keys and values in Q8_0, ggml's type 8, are read by its fused attention alone.
+    ways = {"own": (path, {}), "q8_0": (q8_0, {}), "kv_q8_0": (whole, {"type_k": 8, "type_v": 8, "flash_attn": True})}
+    for name, (file, options) in ways.items():
         sums = (float((np.exp(p.astype(np.float64)) * (p.astype(np.float64) - q)).sum())
-                for p, q in zip(reference, log_probabilities(file, texts), strict=True))
+                for p, q in zip(reference, log_probabilities(file, texts, **options), strict=True))
         means[name] = sum(sums) / positions
     print(json.dumps(means))
 
