@@ -51,7 +51,8 @@ DecoderTrial plan_decoder_trial(const ModelDescription& model, std::uint32_t thr
 DecoderPrecisionChoice choose_decoder_precision(const DecoderTrial& trial,
                                                 const DecoderVerdict& verdict);
 
-/// What a verdict on a decoder depends on.
+/// What a verdict on a decoder depends on. In what keys and values are kept is not among it: each
+/// precision is measured with the cache that is its own (worker/decoder_probe.h).
 struct DecoderVerdictKey {
   std::string model_hash;  // decoder_sample_hash
   std::string processor;   // its name and what it can do

@@ -15,6 +15,9 @@ namespace muster {
 /// - Divergence (engine/sampling/divergence.h): in the mean over all positions of the texts, from
 ///   the logits of the first precision, which are kept meanwhile: ids x vocabulary x 4 bytes.
 ///
+/// Keys and values are kept as each precision does by itself: fp32's in float32, which is what all
+/// are compared with.
+///
 /// A precision but the first that cannot be loaded, or whose logits are no numbers, is left out.
 /// Errors: those of loading the first one; InvalidArgument (an id outside of the vocabulary, a text
 /// longer than the model's context).
