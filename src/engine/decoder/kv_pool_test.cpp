@@ -269,7 +269,8 @@ TEST(KvPool, AKeyOrAValueThatIsNoNumberIsNotLostAndSpoilsNoRowThatDoesNotSeeIt) 
                                 .out = does_not.data(),
                                 .begin = place == 0 ? 1U : 0U,
                                 .end = place == 0 ? 40U : place}};
-        kernels.attend_int8(broken.pool.quant_head(broken.blocks, 1, 2), rows, {}, scratch.data());
+        kernels.attend_int8(broken.pool.quant_head(broken.blocks, 1, 2), std::span(rows), {},
+                            scratch.data());
         for (const float value : sees) EXPECT_TRUE(std::isnan(value));
         rows[1].out = expected.data();
         kernels.attend_int8(whole.pool.quant_head(whole.blocks, 1, 2), std::span(rows).subspan(1),
