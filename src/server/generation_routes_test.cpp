@@ -293,8 +293,9 @@ TEST_F(GenerationRoutes, ADecoderThatCannotBeLoadedIsTold) {
 // An embedding model beside it: the server is ready, and not all is well.
 TEST_F(GenerationRoutes, ADecoderThatCannotBeLoadedCountsBesideOtherModels) {
   add_decoder("fail_load");
-  start_whole();
+  start();
   while (json(get("/health"))["workers"].back()["state"] != "given up") std::this_thread::yield();
+  EXPECT_EQ(json(get("/multigpu/health"))["status"], "degraded") << "its devices lack a model";
   const auto answer = get("/health");
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(json(answer)["status"], "degraded");

@@ -19,7 +19,7 @@ CASES = [
     ("muster help esti", {"estimate"}),
     ("muster ctl dr", {"drain"}),
     ("muster embed --prec", {"--precision"}),
-    ("muster embed --precision ", {"auto", "fp32", "bf16", "fp16"}),
+    ("muster embed --precision ", {"auto", "fp32", "bf16", "fp16", "int8"}),
     ("muster embed --precision=b", {"--precision=bf16"}),
     ("muster embed all-Mini", {"all-MiniLM-L6-v2"}),
     ("muster plan llama-3-8", {"llama-3-8b"}),
