@@ -138,6 +138,8 @@ def write_divergence(path, ids, folder):
     print(json.dumps(means))
 
 
-llama_cpp.llama_log_set(ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None), None)
+# Held by a name: the library calls it to the end.
+says_nothing = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None)
+llama_cpp.llama_log_set(says_nothing, None)
 llama_cpp.llama_backend_init()
 {"ids": write_ids, "stops": write_stops, "floats": write_floats, "quantise": quantise, "convert": convert, "divergence": write_divergence}[sys.argv[1]](*sys.argv[2:])
