@@ -161,7 +161,10 @@ Result<int> run_generate(const CommandContext& context) {
   MUSTER_TRY(
       context.output.append(wants_json ? generate_report_json(options, report, reply) : "\n"));
   MUSTER_TRY(context.output.flush());
-  if (!is_quiet && !wants_json) fmt::print(stderr, "{}", generate_report_text(options, report));
+  if (!is_quiet && !wants_json) {
+    fmt::print(stderr, "{}",
+               generate_report_text(options, report, context.terminal(STDERR_FILENO).width));
+  }
   return report.end == GenerateEnd::Interrupted ? 128 + interrupt_signal() : 0;
 }
 

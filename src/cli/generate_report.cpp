@@ -7,7 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/decoder_choice.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -57,14 +59,19 @@ void put(Json& json, const char* key, const std::optional<T>& value) {
 
 }  // namespace
 
-std::string generate_report_text(const GenerateOptions& options, const GenerateReport& report) {
+std::string generate_report_text(const GenerateOptions& options, const GenerateReport& report,
+                                 std::size_t width) {
   auto text = speed(report) + place(options, report);
   if (report.reply_tokens > 0 && options.sampling.temperature > 0) {
     text += fmt::format("; seed {}", options.sampling.seed);
   }
   const auto why = precision_sentence({options.precision, options.precision_reason});
   if (!why.empty()) text += "\n" + why;
-  return text + "\n";
+  std::string lines;
+  for (const auto& line : split(text, '\n')) {
+    lines += wrapped(line, {.width = width, .indent = 2});
+  }
+  return lines;
 }
 
 std::string generate_report_json(const GenerateOptions& options, const GenerateReport& report,

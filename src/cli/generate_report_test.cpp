@@ -4,8 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "terminal/terminal_info.h"
+
 namespace muster {
 namespace {
+
+std::string unbroken_text(const GenerateOptions& options, const GenerateReport& report) {
+  return generate_report_text(options, report, kUnboundedWidth);
+}
 
 GenerateReport whole_report() {
   GenerateReport report;
@@ -23,24 +29,33 @@ GenerateReport whole_report() {
 
 TEST(GenerateReportText, TellsWhatAReplyTook) {
   EXPECT_EQ(
-      generate_report_text({}, whole_report()),
+      unbroken_text({}, whole_report()),
       "5 tokens after 37 of prompt: 2.0 tokens/s; first token after 1.50 s, 0.25 s of it for "
       "the prompt\ncpu:0, 4 threads, precision own, decoder.1: weights 90 MB, keys and values "
       "2 MB, worker 120 MB\n");
   GenerateOptions narrow;
   narrow.kv_cache_dtype = KvCacheDtype::Int8;
-  EXPECT_TRUE(generate_report_text(narrow, whole_report())
+  EXPECT_TRUE(unbroken_text(narrow, whole_report())
                   .ends_with("keys and values in int8 2 MB, worker 120 MB\n"));
   GenerateOptions drawn;
   drawn.sampling.temperature = 1;
   drawn.sampling.seed = 7;
-  EXPECT_TRUE(generate_report_text(drawn, whole_report()).ends_with("worker 120 MB; seed 7\n"));
+  EXPECT_TRUE(unbroken_text(drawn, whole_report()).ends_with("worker 120 MB; seed 7\n"));
+}
+
+// Unbroken the lines have 96 and 94 columns.
+TEST(GenerateReportText, BreaksItsLinesBetweenWords) {
+  EXPECT_EQ(generate_report_text({}, whole_report(), 80),
+            "5 tokens after 37 of prompt: 2.0 tokens/s; first token after 1.50 s, 0.25 s of\n"
+            "  it for the prompt\n"
+            "cpu:0, 4 threads, precision own, decoder.1: weights 90 MB, keys and values 2 MB,\n"
+            "  worker 120 MB\n");
 }
 
 TEST(GenerateReportText, TellsWhyThePrecisionWasTaken) {
   GenerateOptions options;
   options.precision_reason = "measured: bf16 9.0 tokens/s; own 20.0 tokens/s";
-  EXPECT_TRUE(generate_report_text(options, whole_report())
+  EXPECT_TRUE(unbroken_text(options, whole_report())
                   .ends_with("worker 120 MB\nprecision own: measured: bf16 9.0 tokens/s; own 20.0 "
                              "tokens/s\n"));
   const auto json = nlohmann::json::parse(generate_report_json(options, whole_report(), ""));
@@ -53,14 +68,14 @@ TEST(GenerateReportText, LeavesOutWhatWasNotMeasured) {
   GenerateReport report;
   report.end = GenerateEnd::Interrupted;
   report.prompt_tokens = 37;
-  EXPECT_EQ(generate_report_text({}, report), "stopped before the first token\n");
+  EXPECT_EQ(unbroken_text({}, report), "stopped before the first token\n");
   report.decoder = whole_report().decoder;
   EXPECT_EQ(
-      generate_report_text({}, report),
+      unbroken_text({}, report),
       "stopped before the first token\ncpu:0, 4 threads, precision own, decoder.1: weights 90 "
       "MB\n");
   report.end = GenerateEnd::StopToken;  // the first token ends the reply
-  EXPECT_TRUE(generate_report_text({}, report).starts_with("0 tokens after 37 of prompt\ncpu:0"));
+  EXPECT_TRUE(unbroken_text({}, report).starts_with("0 tokens after 37 of prompt\ncpu:0"));
 }
 
 TEST(GenerateReportJson, HasNoKeysOfWhatWasNotMeasured) {
