@@ -16,6 +16,7 @@
 #include "bench/statistics/percentile.h"
 #include "terminal/table.h"
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -91,6 +92,18 @@ std::string missed_words(const BenchResult& result) {
   });
   if (is_late) return fmt::format("; at {}/s this program was late", figure_rate_text(*missed));
   return fmt::format(", {}/s misses them", figure_rate_text(*missed));
+}
+
+// Lines that are no table: each with its own indent, and what goes on two columns deeper.
+std::string fitted(std::string_view lines, std::size_t width) {
+  std::string text;
+  while (!lines.empty()) {
+    const auto line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+    const auto indent = std::min(line.find_first_not_of(' '), line.size());
+    text += wrapped(line, {.width = width, .head = line.substr(0, indent), .indent = indent + 2});
+  }
+  return text;
 }
 
 // In the order of importance: an invalid run says nothing, a peak is what was asked for, then
@@ -324,22 +337,22 @@ std::string point_text(const BenchPoint& point, std::size_t width) {
   const auto& trial = point.trials.front();
   auto text = fmt::format("\n{}\n", point.load);
   if (point.trials.size() > 1) {
-    text += trials_table(point, width) + requests_words(point) + "\n" + objectives_lines(point);
-    for (const auto& one : point.trials) text += problems_lines(one);
-    return text;
+    auto lines = requests_words(point) + "\n" + objectives_lines(point);
+    for (const auto& one : point.trials) lines += problems_lines(one);
+    return text + trials_table(point, width) + fitted(lines, width);
   }
   const auto& summary = trial.summary;
-  text += times_table(summary, width);
-  text += requests_line(point) + warm_up_line(summary);
-  if (summary.tokens) text += tokens_line(*summary.tokens);
-  if (summary.answered > 0) text += parts_lines(summary);
-  return text + machine_line(trial) + objectives_lines(point) + problems_lines(trial);
+  auto lines = requests_line(point) + warm_up_line(summary);
+  if (summary.tokens) lines += tokens_line(*summary.tokens);
+  if (summary.answered > 0) lines += parts_lines(summary);
+  lines += machine_line(trial) + objectives_lines(point) + problems_lines(trial);
+  return text + times_table(summary, width) + fitted(lines, width);
 }
 
 }  // namespace
 
 std::string bench_text(const BenchResult& result, std::size_t width) {
-  auto text = verdict_line(result);
+  auto text = fitted(verdict_line(result), width);
   for (const auto& point : result.points) text += point_text(point, width);
   return text;
 }
