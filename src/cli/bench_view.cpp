@@ -69,16 +69,16 @@ std::string point_verdict(const BenchPoint& point) {
                          failures_words(point));
     }
     const auto rate = figure_mean(point, rates->first, rates->second);
-    return fmt::format("{}: {}/s ({} to {}), {} trials; {}", point.load,
+    return fmt::format("{}: {} answers/s ({} to {}), {} trials; {}", point.load,
                        figure_rate_text(rate.mean), figure_rate_text(rate.low),
                        figure_rate_text(rate.high), point.trials.size(), failures_words(point));
   }
   if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(point));
   return fmt::format("{}: {}, {}, {}; {}", point.load,
                      summary.counted_seconds > 0
-                         ? figure_rate_text(summary.answered_per_second) + "/s"
+                         ? figure_rate_text(summary.answered_per_second) + " answers/s"
                          : std::string("no rate"),
-                     percentile_words(*summary.latency, kMedian, "p50"),
+                     percentile_words(*summary.latency, kMedian, "latency p50"),
                      percentile_words(*summary.latency, kTail, "p99"), failures_words(point));
 }
 

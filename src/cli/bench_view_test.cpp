@@ -42,9 +42,10 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 // The last of 500 answers comes 0.09 ms after the ten seconds: 499 count.
 TEST(BenchText, BeginsWithTheVerdict) {
   const auto text = bench_text(result({trial(0.02)}), 120);
-  EXPECT_EQ(first_line(text),
-            "poisson 50/s: 49.9/s, p50 20.0 ms (20.0 to 20.0), p99 20.1 ms (20.1 to 20.1); 0 of "
-            "500 failed");
+  EXPECT_EQ(
+      first_line(text),
+      "poisson 50/s: 49.9 answers/s, latency p50 20.0 ms (20.0 to 20.0), p99 20.1 ms (20.1 to "
+      "20.1); 0 of 500 failed");
   EXPECT_NE(
       text.find("requests: 500 sent, 500 answered; 50.0/s offered, 50.0/s sent, 49.9/s answered\n"),
       std::string::npos)
@@ -82,7 +83,8 @@ TEST(BenchText, ExplainsWaitsForConnections) {
 // Each counts 499 answers, so an answer is 0.1/s; t of two degrees is 4.303: 0.25/s to both sides.
 TEST(BenchText, ShowsMeansOverTrials) {
   const auto text = bench_text(result({trial(0.02), trial(0.021), trial(0.022)}), 80);
-  EXPECT_EQ(first_line(text), "poisson 50/s: 49.9/s (49.7 to 50.1), 3 trials; 0 of 1,500 failed");
+  EXPECT_EQ(first_line(text),
+            "poisson 50/s: 49.9 answers/s (49.7 to 50.1), 3 trials; 0 of 1,500 failed");
   EXPECT_NE(text.find("latency_p50 (ms)   21.0"), std::string::npos) << text;
 }
 
@@ -128,7 +130,7 @@ TEST(BenchText, ALoadOfOneMomentHasNoRate) {
   EXPECT_EQ(first_line(bench_text(result({one, one}), 80)),
             "poisson 50/s: no rate, 2 trials; 0 of 1,000 failed");
   const auto text = bench_text(result({one}), 80);
-  EXPECT_TRUE(text.starts_with("poisson 50/s: no rate, p50 20.0 ms")) << text;
+  EXPECT_TRUE(text.starts_with("poisson 50/s: no rate, latency p50 20.0 ms")) << text;
   EXPECT_NE(text.find("requests: 500 sent, 500 answered; no rate\n"), std::string::npos) << text;
 }
 

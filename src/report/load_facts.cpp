@@ -96,17 +96,17 @@ std::string point_verdict(const ReportLoad& load) {
   auto text = load.name + ": ";
   const auto rate = figure_of(load, "throughput");
   if (!rate) return text + "throughput was not measured";
-  text += shown_value("throughput", rate->value) + "/s";
+  text += shown_value("throughput", rate->value) + " answers/s";
   if (load.trials.size() > 1) {
     return text +
            fmt::format(" ({}), {} trials", interval_words("throughput", *rate), load.trials.size());
   }
-  for (const auto* name : {"p50", "p99"}) {
-    const auto figure = fmt::format("latency_{}", name);
+  for (const auto* figure : {"latency_p50", "latency_p99"}) {
     const auto value = figure_of(load, figure);
-    text += value ? fmt::format(", {} {} ms ({})", name, shown_value(figure, value->value),
+    text += figure == std::string_view("latency_p50") ? ", latency p50 " : ", p99 ";
+    text += value ? fmt::format("{} ms ({})", shown_value(figure, value->value),
                                 interval_words(figure, *value))
-                  : fmt::format(", {} unknown (too few)", name);
+                  : std::string("unknown (too few)");
   }
   const auto counts = counts_of(load);
   if (!counts) return text;

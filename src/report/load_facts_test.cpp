@@ -87,12 +87,13 @@ TEST(Warnings, NameWhyAPointIsInvalid) {
 }
 
 TEST(Verdict, IsThatOfTheTerminal) {
-  EXPECT_EQ(verdict_of(made_result("a.json", {made_trial(500, 0.02)})),
-            "poisson 100/s: 100/s, p50 20.0 ms (19.0 to 21.0), p99 80.0 ms (76.0 to ?); 0 of 500 "
-            "failed");
+  EXPECT_EQ(
+      verdict_of(made_result("a.json", {made_trial(500, 0.02)})),
+      "poisson 100/s: 100 answers/s, latency p50 20.0 ms (19.0 to 21.0), p99 80.0 ms (76.0 to "
+      "?); 0 of 500 failed");
   auto trials = made_result("a.json", {made_trial(50, 0.02), made_trial(50, 0.02)});
   trials.loads.front().over_trials["throughput"] = {.value = 99.9, .low = 99.8, .high = 100};
-  EXPECT_EQ(verdict_of(trials), "poisson 100/s: 99.9/s (99.8 to 100), 2 trials");
+  EXPECT_EQ(verdict_of(trials), "poisson 100/s: 99.9 answers/s (99.8 to 100), 2 trials");
   auto peak = made_result("a.json", {made_trial(50, 0.02)});
   peak.peak = PeakResult{.rate = 120, .missed = 130};
   EXPECT_EQ(verdict_of(peak), "peak: 120/s keeps the objectives, 130/s misses them");
