@@ -77,11 +77,13 @@ std::string percent_text(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-";
 }
 
-// Whole numbers: what is behind the point is noise at these rates.
+// What is behind the point is noise at high rates. Of low ones it is the rate: a decoder may write
+// a reply in two seconds, and 0 replies/s would be read as none.
 std::string rate_text(std::uint64_t count, double time_seconds) {
-  return time_seconds > 0
-             ? with_thousands(static_cast<std::uint64_t>(static_cast<double>(count) / time_seconds))
-             : "-";
+  if (time_seconds <= 0) return "-";
+  const double rate = static_cast<double>(count) / time_seconds;
+  if (rate < 10) return fmt::format("{:.2g}", rate);
+  return with_thousands(static_cast<std::uint64_t>(rate));
 }
 
 std::string describe_devices(const CorpusProgress& progress, const CorpusWords& words,

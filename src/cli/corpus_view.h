@@ -16,7 +16,7 @@ namespace muster {
 /// A share as "97 %"; "-" where there is nothing to share.
 std::string percent_text(double part, double whole);
 
-/// So many a second, as a whole number; "-" where there was no time.
+/// So many a second, as a whole number, below 10 with two digits; "-" where there was no time.
 std::string rate_text(std::uint64_t count, double time_seconds);
 
 /// How a run calls what it counts, and where a bad record is explained.

@@ -61,6 +61,22 @@ TEST(DescribeReplies, SaysHowMuchOfThePromptsWasThereAlready) {
   EXPECT_EQ(nlohmann::json::parse(replies_report_json(cached))["cached_prompt_tokens"], 16'000);
 }
 
+// 12 in 32 s are 0.375/s, 60 are 1.875/s, 319 are 9.97/s.
+TEST(DescribeReplies, SlowIsNotNothing) {
+  const auto rate_of = [](std::uint64_t count) {
+    auto slow = report();
+    slow.progress.text_count = count;
+    const auto text = describe_replies(slow, kTerminal);
+    const auto begin = text.find(" s: ") + 4;
+    return text.substr(begin, text.find('/') - begin);
+  };
+  EXPECT_EQ(rate_of(0), "0 replies");
+  EXPECT_EQ(rate_of(12), "0.38 replies");
+  EXPECT_EQ(rate_of(60), "1.9 replies");
+  EXPECT_EQ(rate_of(319), "10 replies");
+  EXPECT_EQ(rate_of(320), "10 replies");
+}
+
 TEST(DescribeReplies, OneIsNotManyAndADeviceThatWasOfNoUseIsNamed) {
   auto one = report();
   one.progress.text_count = 1;
@@ -70,7 +86,7 @@ TEST(DescribeReplies, OneIsNotManyAndADeviceThatWasOfNoUseIsNamed) {
   one.progress.devices[1].state = "given up";
   one.progress.devices[1].reason = "out of memory";
   const auto text = describe_replies(one, kTerminal);
-  EXPECT_EQ(text.find("1 reply in 32.00 s: 0 replies/s, 2,000 tokens/s, precision own\n"
+  EXPECT_EQ(text.find("1 reply in 32.00 s: 0.031 replies/s, 2,000 tokens/s, precision own\n"
                       "r.jsonl [1 reply]; 1 token of prompts, 64,000 of replies\n"
                       "1 bad record was skipped; its line says why\n"),
             0U)
