@@ -208,8 +208,8 @@ class ChatLoop {
     }
     if (reply.end == GenerateEnd::Interrupted) text += "; stopped";
     if (reply.end == GenerateEnd::Length) {
-      text += reply.is_context_full ? "; the context has no room for more"
-                                    : "; it is as long as it may be";
+      text +=
+          reply.is_context_full ? "; the context has no room for more" : "; max-tokens is reached";
     }
     say(text);
   }

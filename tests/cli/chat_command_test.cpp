@@ -64,7 +64,7 @@ TEST_F(ChatCommand, AnswersInTurns) {
   EXPECT_EQ(finished.err, "");
   const auto told = chat("the az\n");
   EXPECT_NE(told.err.find("muster: 4 tokens, the first after "), std::string::npos) << told.err;
-  EXPECT_NE(told.err.find("; it is as long as it may be\n"), std::string::npos) << told.err;
+  EXPECT_NE(told.err.find("; max-tokens is reached\n"), std::string::npos) << told.err;
 }
 
 TEST_F(ChatCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
@@ -130,7 +130,7 @@ TEST_F(ChatCommand, SaysThatTheContextEndedAReply) {
   EXPECT_NE(finished.err.find("; the context has no room for more\n"), std::string::npos)
       << finished.err;
   EXPECT_NE(finished.err.find("4 tokens, the first"), std::string::npos) << finished.err;
-  EXPECT_NE(finished.err.find("; it is as long as it may be\n"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("; max-tokens is reached\n"), std::string::npos) << finished.err;
 }
 
 // The file says 64.
