@@ -81,7 +81,7 @@ CommandSpec chat_spec() {
           "\n"
           "MODEL is a GGUF file, a folder in Hugging Face's layout or a name in the local hub\n"
           "cache. /help shows what can be typed beside messages. It runs on one CPU device,\n"
-          "with all of its cores.\n",
+          "with all of its cores, or on the GPU that --devices names.\n",
   };
 }
 

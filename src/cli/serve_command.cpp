@@ -55,7 +55,13 @@ CommandSpec serve_spec() {
           .examples =
               "  muster serve sentence-transformers/all-MiniLM-L6-v2 --devices 2xcpu\n"
               "  curl http://127.0.0.1:8000/v1/embeddings -H 'Content-Type: application/json' \\\n"
-              "       -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": \"a text\"}'\n",
+              "       -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": \"a text\"}'\n"
+              "  muster serve all-MiniLM-L6-v2 chat=SmolLM2-135M-Instruct.Q4_1.gguf\n"
+              "\n"
+              "MODEL is a folder in Hugging Face's layout, a name in the local hub cache, or\n"
+              "the GGUF file of a model that generates. For one that generates --precision is\n"
+              "also own (the file's own bits), and not fp16. The first start of a model with\n"
+              "--precision auto measures for some seconds before the server listens.\n",
           .reads_foreign_names = true,
           .words = {WordKind::Model}};
 }
