@@ -300,6 +300,8 @@ TEST_F(InferenceServiceTest, EndsWhileAPrecisionIsMeasuredAside) {
   service_->load_model({.name = "second", .model = tiny()},
                        [](const Result<ServedModelStatus>&) {});
   run_until([] { return has_stopped_child(); });
+  EXPECT_NE(notices_.find("second: measuring which precision is fastest here"), std::string::npos)
+      << notices_;
   bool is_drained = false;
   service_->drain([&] { is_drained = true; });
   EXPECT_TRUE(is_drained);

@@ -67,8 +67,9 @@ Status ServingLoop::open_first_models() {
   MUSTER_TRY(fleet_->wait_for_greetings(cancelled));
   const Measure measure = [&](const Probe& probe) { return fleet_->probe(probe, cancelled); };
   for (auto& model : read) {
-    MUSTER_TRY(settle(*model, engine_classes(model->asked.devices), measure,
-                      [this](const std::string& text) { notice(text); }));
+    MUSTER_TRY(
+        settle(*model, engine_classes(model->asked.devices), measure,
+               [&](const std::string& text) { notice(fmt::format("{}: {}", model->name, text)); }));
     MUSTER_TRY(place(std::move(model)));
   }
   return Done{};
@@ -211,7 +212,9 @@ void ServingLoop::settle_read_models(const std::vector<GroupStatus>& devices) {
     do_beside(id, [this, id, opened, classes = engine_classes(loading.asked.devices)] {
       const auto settled = settle(
           ***opened, classes, [this](const Probe& probe) { return measure_aside(probe); },
-          [](const std::string&) {});
+          [this, &name = (**opened)->name](const std::string& text) {
+            loop_.post([this, line = fmt::format("{}: {}", name, text)] { notice(line); });
+          });
       if (!settled) *opened = settled.error();
       loop_.post([this, id, opened] { place_opened(id, std::move(*opened)); });
     });
