@@ -103,7 +103,9 @@ Result<DecoderVerdict> verdict_on(const DecoderPrecisionQuestion& question,
     if (auto kept = read_cached_decoder_verdict(folder, key)) return *std::move(kept);
   }
   const auto probe = MUSTER_TRY(probe_of(question, *model.decoder, trial));
-  on_notice("measuring which precision is fastest here (once for this model and processor)");
+  on_notice(
+      "measuring which precision is fastest here (once for this model, processor and number of "
+      "cores)");
   auto verdict = MUSTER_TRY(measure(probe));
   if (folder.empty()) return verdict;
   if (const auto kept = write_cached_decoder_verdict(folder, key, verdict); !kept) {

@@ -55,14 +55,15 @@ class DecoderPrecisionTest : public testing::Test {
   std::string notices_;
 };
 
-TEST_F(DecoderPrecisionTest, IsMeasuredOnceForAModelAndAProcessor) {
+TEST_F(DecoderPrecisionTest, IsMeasuredOnceForAModelAProcessorAndItsCores) {
   const auto measured = settle();
   ASSERT_TRUE(measured);
   EXPECT_EQ(measured->precision, DecoderPrecision::Bf16);
   EXPECT_EQ(measured->reason,
             "measured: fp32 100.0 tokens/s; bf16 200.0 tokens/s with a mean KL to fp32 of 0.00100");
   EXPECT_EQ(notices_,
-            "measuring which precision is fastest here (once for this model and processor)\n");
+            "measuring which precision is fastest here (once for this model, processor and number "
+            "of cores)\n");
   const auto kept = settle();
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->precision, DecoderPrecision::Bf16);
