@@ -39,7 +39,7 @@ std::string heading(const ModelDescription& model, const Machine& machine, const
       fmt::format("{} ({}, {} layers, {} of weights{}) on {}", model.name, model.shape.family,
                   model.shape.layers.size(), human_bytes(model.stored_bytes()),
                   model.weight_source == WeightSource::Config ? " by its config alone" : "",
-                  machine.name),
+                  machine_words(machine)),
       wrap);
   text += wrapped("from " + model.origin, wrap);
   return text + assumption_text(model, machine, plan, terminal.width);
@@ -92,6 +92,10 @@ std::string explanation(const ModelDescription& model, const Machine& machine, c
 }
 
 }  // namespace
+
+std::string machine_words(const Machine& machine) {
+  return machine.name == "here" ? "this machine" : machine.name;
+}
 
 // Runs of numbers are joined ("cuda:0-3,6"), since a plan may be of hundreds of devices.
 std::string device_list(const Machine& machine, const std::vector<std::uint32_t>& devices) {

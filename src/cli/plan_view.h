@@ -18,6 +18,9 @@ namespace muster {
 std::string plan_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
                       const PlanVerdict& verdict, bool explain, const TerminalInfo& terminal);
 
+/// The machine in a sentence: "this machine" where it is "here", else its name.
+std::string machine_words(const Machine& machine);
+
 /// "cuda:0-3,6": the names of devices of one kind, runs joined.
 std::string device_list(const Machine& machine, const std::vector<std::uint32_t>& devices);
 

@@ -39,7 +39,7 @@ std::string recommendation_text(const ModelDescription& model, const Machine& ma
                                 const Recommendation& advice, std::span<const DeviceClass> classes,
                                 const TerminalInfo& terminal) {
   auto text =
-      wrapped(fmt::format("{} on {}: {}, because {}", model.name, machine.name,
+      wrapped(fmt::format("{} on {}: {}, because {}", model.name, machine_words(machine),
                           advice.device ? machine.devices[*advice.device].name() : "no device",
                           advice.because),
               {.width = terminal.width, .indent = 2});

@@ -81,6 +81,13 @@ TEST_F(PlanCommand, SaysWhetherADecoderRunsHere) {
             std::string::npos);
 }
 
+TEST_F(PlanCommand, CallsTheMachineHereThisMachine) {
+  const auto done =
+      muster_.run({"plan", MUSTER_SOURCE_DIR "/tests/plans/models/qwen2-0.5b", "--context", "64"});
+  EXPECT_NE(done.out.find(" by its config alone) on this machine\n"), std::string::npos)
+      << done.out;
+}
+
 TEST_F(PlanCommand, WhatItReadsIsNotWrittenOver) {
   const auto folder = muster_.folder() / "model";
   std::filesystem::copy(MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-8b", folder);
