@@ -145,6 +145,11 @@ Status resolve_dtypes(MemoryDemand& demand) {
   demand.is_int8_encoder = demand.is_engine_encoder && workload.dtype == kInt8;
   if (workload.dtype && !demand.is_int8_encoder) {
     demand.weight_element_bytes = float_bytes(*workload.dtype);
+    if (!demand.weight_element_bytes && workload.dtype == kInt8) {
+      return Error{ErrorKind::Unsupported,
+                   "int8 is planned for encoders on CPUs alone, others as fp32, bf16 or fp16: " +
+                       demand.model.name};
+    }
     if (!demand.weight_element_bytes) {
       return invalid("weights are loaded as fp32, bf16 or fp16: {}", *workload.dtype);
     }

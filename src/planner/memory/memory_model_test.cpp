@@ -326,6 +326,10 @@ TEST(StageMemory, RefusesByNameWhatItCannotPlan) {
   auto workload = generate(1, 8);
   workload.dtype = "int4";
   EXPECT_EQ(error_of(model, workload), "weights are loaded as fp32, bf16 or fp16: int4");
+  workload.dtype = "int8";
+  EXPECT_EQ(
+      error_of(model, workload),
+      "int8 is planned for encoders on CPUs alone, others as fp32, bf16 or fp16: " + model.name);
   workload = generate(1, 8);
   workload.kv_dtype = "q9";
   EXPECT_EQ(
