@@ -127,7 +127,8 @@ ApiStatus check_content_type(const HttpRequest& request, RouteScope scope) {
   }
   if (*header == "application/json") return Done{};  // as clients send it, ten thousand a second
   const std::string type = lower(trim(header->substr(0, header->find(';'))));
-  if (type != "application/json") {
+  const bool is_curls = scope != RouteScope::Admin && type == "application/x-www-form-urlencoded";
+  if (type != "application/json" && !is_curls) {
     return api_error(415, "The body must be sent as Content-Type: application/json");
   }
   const std::string parameters = lower(*header);

@@ -34,10 +34,12 @@ struct KeyVerdict {
 KeyVerdict check_key(const ApiKeys& keys, const HttpRequest& request, RouteScope scope,
                      double unix_seconds);
 
-/// A body must be JSON by its Content-Type, or have none. An admin route demands the header: a page
-/// of another origin cannot send it without asking first, and is never answered yes.
+/// A body must be JSON by its Content-Type, or have none, or have the type of forms, which curl -d
+/// sends where none is named: it is read as JSON all the same. An admin route demands the header: a
+/// page of another origin cannot send it without asking first, and is never answered yes.
 ///
-/// Errors: 415. Source: WHATWG Fetch, "CORS-safelisted request-header".
+/// Errors: 415. Source: WHATWG Fetch, "CORS-safelisted request-header"; curl(1), "--data"; the
+/// examples of Ollama's API, which name no type.
 ApiStatus check_content_type(const HttpRequest& request, RouteScope scope);
 
 }  // namespace muster

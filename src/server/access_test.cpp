@@ -65,6 +65,8 @@ TEST(Access, BodiesAreJson) {
   EXPECT_TRUE(check_content_type(
       request_with({{"content-type", "Application/JSON; charset=utf-8"}}), embed));
   EXPECT_TRUE(check_content_type(request_with({}), embed));
+  const HttpHeaders curls{{"Content-Type", "application/x-www-form-urlencoded"}};  // its own choice
+  EXPECT_TRUE(check_content_type(request_with(curls), embed));
   const auto outcome = check_content_type(request_with({{"Content-Type", "text/plain"}}), embed);
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().status, 415);
@@ -86,6 +88,8 @@ TEST(Access, BodiesAreNotPackedAndInUtf8) {
 // "Simple" requests of another origin's page carry text/plain or no type at all.
 TEST(Access, AdministrationDemandsTheTypeThatAPageMustAskFor) {
   EXPECT_FALSE(check_content_type(request_with({}), RouteScope::Admin));
+  const HttpHeaders form{{"Content-Type", "application/x-www-form-urlencoded"}};
+  EXPECT_FALSE(check_content_type(request_with(form), RouteScope::Admin));
   EXPECT_TRUE(
       check_content_type(request_with({{"Content-Type", "application/json"}}), RouteScope::Admin));
 }
