@@ -29,10 +29,10 @@ DecoderPlace place_of(const ServingDecoder& decoder, const std::vector<Device>& 
 }  // namespace
 
 // Threads: any. It reads what never changes.
-Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked,
-                                                      const Watch& watch) const {
+Result<ServingDecoders::Opened> ServingDecoders::settle(std::unique_ptr<ServingDecoder> read,
+                                                        const Watch& watch) const {
   Opened opened;
-  opened.decoder = MUSTER_TRY(read_decoder(asked, options_.devices));
+  opened.decoder = std::move(read);
   if (opened.decoder->is_precision_auto) MUSTER_TRY(settle_precision(*opened.decoder, watch));
   const auto& decoder = *opened.decoder;
   const auto where = place_of(decoder, options_.devices);
@@ -106,15 +106,16 @@ void ServingDecoders::ask_kind(const std::string& model,
 
 Status ServingDecoders::open(const ServedModel& asked) {
   auto ticket = MUSTER_TRY(roster_.enter());
+  auto read = MUSTER_TRY(read_decoder(asked, options_.devices));
+  if (!ticket.take_name(read->name)) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("two models have the same name: {}; NAME=MODEL gives another", read->name)};
+  }
   const Watch watch{
       .on_notice = [this](const std::string& text) { events_.on_notice(text, std::nullopt); },
       .is_cancelled = [this] { return events_.is_cancelled && events_.is_cancelled(); }};
-  auto opened = MUSTER_TRY(read(asked, watch));
-  const auto name = opened.decoder->name;
-  if (!ticket.take_name(name)) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("two models have the same name: {}; NAME=MODEL gives another", name)};
-  }
+  auto opened = MUSTER_TRY(settle(std::move(read), watch));
   MUSTER_TRY(place(std::move(opened), std::move(ticket), /*is_at_start=*/true));
   return Done{};
 }
@@ -135,20 +136,37 @@ void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
     const Watch watch{
         .on_notice = [](const std::string&) {},
         .is_cancelled = [this, is_unwanted] { return is_ending_.load() || is_unwanted->load(); }};
-    const auto opened = std::make_shared<Result<Opened>>(read(asked, watch));
+    auto read = read_decoder(asked, options_.devices);
+    // While it is measured, it is asked for and unloaded by its name.
+    if (read) loop_.post([this, id, name = (*read)->name] { on_named(id, name); });
+    const auto opened = std::make_shared<Result<Opened>>(read ? settle(*std::move(read), watch)
+                                                              : Result<Opened>(read.error()));
     loop_.post([this, id, opened] { on_opened(id, std::move(*opened)); });
   });
   if (!taken) on_opened(id, taken.error());
 }
 
-void ServingDecoders::on_opened(std::uint64_t id, Result<Opened> opened) {
+// Where another model has the name, nothing is measured for this one.
+void ServingDecoders::on_named(std::uint64_t id, const std::string& name) {
   const auto found = openings_.find(id);
   if (found == openings_.end()) return;  // it was unloaded meanwhile
+  const auto named = found->second.ticket.take_name(name);
+  if (named) {
+    found->second.name = name;
+    return;
+  }
+  *found->second.is_unwanted = true;
+  const auto opening = std::move(found->second);
+  openings_.erase(found);
+  opening.on_done(named.error());
+}
+
+void ServingDecoders::on_opened(std::uint64_t id, Result<Opened> opened) {
+  const auto found = openings_.find(id);
+  if (found == openings_.end()) return;  // it was unloaded meanwhile, or has the name of another
   auto opening = std::move(found->second);
   openings_.erase(found);
   if (!opened) return opening.on_done(opened.error());
-  const auto named = opening.ticket.take_name(opened->decoder->name);
-  if (!named) return opening.on_done(named.error());
   const auto placed = place(*std::move(opened), std::move(opening.ticket), /*is_at_start=*/false);
   if (!placed) return opening.on_done(placed.error());
   (*placed)->on_loaded = std::move(opening.on_done);

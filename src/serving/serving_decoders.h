@@ -138,9 +138,10 @@ class ServingDecoders {
     std::function<void(const std::string&)> on_notice;
     std::function<bool()> is_cancelled;
   };
-  Result<Opened> read(const ServedModel& asked, const Watch& watch) const;
+  Result<Opened> settle(std::unique_ptr<ServingDecoder> read, const Watch& watch) const;
   Status settle_precision(ServingDecoder& decoder, const Watch& watch) const;
   Status do_beside(Beside& beside, std::function<void()> job);
+  void on_named(std::uint64_t id, const std::string& name);
   void on_opened(std::uint64_t id, Result<Opened> opened);
   Result<ServingDecoder*> place(Opened opened, ModelRoster::Ticket ticket, bool is_at_start);
   Result<std::uint64_t> fit_memory(const Opened& opened) const;
