@@ -96,10 +96,11 @@ Status ServingDecoders::do_beside(Beside& beside, std::function<void()> job) {
 void ServingDecoders::ask_kind(const std::string& model,
                                std::function<void(Result<bool>)> on_answer) {
   // Shared: where there is no room for the question, the answer is given here.
-  const auto answer = std::make_shared<std::function<void(Result<bool>)>>(std::move(on_answer));
-  const auto asked = do_beside(kinds_, [this, model, answer] {
+  auto answer = std::make_shared<std::function<void(Result<bool>)>>(std::move(on_answer));
+  const auto asked = do_beside(kinds_, [this, model, answer]() mutable {
     const bool generates = names_decoder(model);
-    loop_.post([answer, generates] { (*answer)(generates); });
+    // Given away: what an answer holds, a request of a client, must not end on this thread.
+    loop_.post([answer = std::move(answer), generates] { (*answer)(generates); });
   });
   if (!asked) (*answer)(asked.error());
 }
