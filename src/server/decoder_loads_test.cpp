@@ -105,6 +105,9 @@ TEST_F(DecoderLoads, WhatDecodersDoNotHaveIsNamedByItsField) {
   refused("normalize", true);
   refused("prompt_name", "query");
   refused("precision", "fp16");
+  EXPECT_EQ(refused("length_max", 1),
+            "Invalid 'length_max': second: length_max leaves no room for a prompt and its reply: "
+            "1.");
   refused("devices", Json::array({"cpu:9"}));
   EXPECT_EQ(post("/v1/models/load", R"({"model":"/no/such/file.gguf"})").status, 404);
 }

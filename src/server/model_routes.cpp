@@ -192,6 +192,7 @@ ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
   const bool may_be_refused = model.precision == Precision::Fp16 ||
                               model.precision == Precision::Int8 || model.wants_own_bits;
   if (may_be_refused) field = "precision";
+  if (model.length_max.value_or(kDecoderLengthLeast) < kDecoderLengthLeast) field = "length_max";
   if (model.prompt_name) field = "prompt_name";
   if (model.normalize) field = "normalize";
   if (model.pooling) field = "pooling";

@@ -16,8 +16,6 @@
 namespace muster {
 namespace {
 
-constexpr std::uint32_t kLengthLeast = 2;  // a token of a prompt, and one of its reply
-
 // A model that has no name yet goes by what it was asked for as.
 const std::string& word_for(const ServedModel& asked) {
   return asked.name.empty() ? asked.model : asked.name;
@@ -31,8 +29,8 @@ Status check_settings(const ServedModel& asked, const std::string& name) {
   if (asked.pooling) return refuse("pooling");
   if (asked.normalize) return refuse("normalize");
   if (asked.prompt_name) return refuse("prompt_name");
-  const auto length = asked.length_max.value_or(kLengthLeast);
-  if (length < kLengthLeast) {
+  const auto length = asked.length_max.value_or(kDecoderLengthLeast);
+  if (length < kDecoderLengthLeast) {
     return Error{
         ErrorKind::InvalidArgument,
         fmt::format("{}: length_max leaves no room for a prompt and its reply: {}", name, length)};

@@ -83,6 +83,9 @@ struct ServingDecoder {
   ServedDecoderStatus status(const std::vector<Device>& devices_of_server) const;
 };
 
+/// The least `length_max` of a decoder: a token of a prompt, and one of its reply.
+inline constexpr std::uint32_t kDecoderLengthLeast = 2;
+
 /// What of a model's settings and files its calls need; the fleet is not started.
 ///
 /// Errors: those of the files; InvalidArgument (a setting that decoders do not have), Unsupported
