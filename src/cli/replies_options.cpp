@@ -54,6 +54,7 @@ Result<DecoderPrecisionChoice> precision_for(
   if (const auto earlier = named ? std::nullopt : earlier_precision(options)) {
     return DecoderPrecisionChoice{.precision = *earlier, .reason = "that of the run before"};
   }
+  if (!named) MUSTER_TRY(check_may_begin(options));
   const auto free_bytes = options.memory.free_bytes;
   return chosen_precision(
       context,

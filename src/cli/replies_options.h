@@ -36,9 +36,10 @@ std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPre
 Result<RepliesOptions> replies_options(const CommandContext& context);
 
 /// The rest of them: the precision that is named, else that of the run which --resume goes on with,
-/// else what chosen_precision finds, which may have to be measured.
+/// else what chosen_precision finds, which may have to be measured. Before that it is looked
+/// whether the run may begin.
 ///
-/// Errors: Cancelled after a signal that is caught.
+/// Errors: those of check_may_begin; Cancelled after a signal that is caught.
 Status settle_for_replies(const CommandContext& context,
                           const std::function<void(const std::string&)>& on_notice,
                           RepliesOptions& options);

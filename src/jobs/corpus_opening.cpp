@@ -20,7 +20,26 @@ constexpr std::uint64_t kWindowSize = 64ULL << 20;    // bytes of texts, ids and
 // on a slow disk devices have nothing to do meanwhile.
 constexpr int kAheadParts = 20;
 
+Status check_stream(const CorpusOptions& options) {
+  if (options.resume || options.restart) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} keeps nothing that {} could find: name a file with -o",
+                             options.stream->name, options.resume ? "--resume" : "--restart")};
+  }
+  if (options.stream->format == StreamFormat::F32 && options.skip_bad) {
+    return Error{ErrorKind::InvalidArgument,
+                 "bare numbers cannot say which records --skip-bad left out: write jsonl"};
+  }
+  return Done{};
+}
+
 }  // namespace
+
+Status check_run_flags(const CorpusOptions& options) {
+  if (options.stream) MUSTER_TRY(check_stream(options));
+  if (!options.resume || !options.restart) return Done{};
+  return Error{ErrorKind::InvalidArgument, "--resume and --restart exclude each other"};
+}
 
 CorpusRun::CorpusRun(const CorpusOptions& options, CorpusForm form, CorpusWork& work,
                      const CorpusEvents& events, const Clock& clock,
@@ -44,27 +63,11 @@ CorpusRun::CorpusRun(const CorpusOptions& options, CorpusForm form, CorpusWork& 
 }
 
 Status CorpusRun::prepare() {
-  if (options_.stream) MUSTER_TRY(check_stream());
-  if (options_.resume && options_.restart) {
-    return Error{ErrorKind::InvalidArgument, "--resume and --restart exclude each other"};
-  }
+  MUSTER_TRY(check_run_flags(options_));
   auto input = options_.input;
   input.is_interrupted = cancelled_;
   reader_ = MUSTER_TRY(TextReader::open(std::move(input)));
   progress_.input_size_total = reader_->size_total();
-  return Done{};
-}
-
-Status CorpusRun::check_stream() const {
-  if (options_.resume || options_.restart) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{} keeps nothing that {} could find: name a file with -o",
-                             options_.stream->name, options_.resume ? "--resume" : "--restart")};
-  }
-  if (options_.stream->format == StreamFormat::F32 && options_.skip_bad) {
-    return Error{ErrorKind::InvalidArgument,
-                 "bare numbers cannot say which records --skip-bad left out: write jsonl"};
-  }
   return Done{};
 }
 

@@ -42,6 +42,11 @@ class Stopwatch {
   const TimePoint begin_;
 };
 
+/// Whether the flags of a run go together: --resume, --restart and a stream.
+///
+/// Errors: InvalidArgument, naming them.
+Status check_run_flags(const CorpusOptions& options);
+
 /// What a run ends with.
 struct CorpusOutcome {
   CorpusReport report;
@@ -62,7 +67,6 @@ class CorpusRun {
  private:
   // Beginning: corpus_opening.cpp.
   Status prepare();
-  Status check_stream() const;
   Result<FoundOutput> take_names();
   Status open_backend(FoundOutput found);
   CorpusSink sink();

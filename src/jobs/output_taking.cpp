@@ -16,27 +16,45 @@ Status complete_names(const RunFiles& files) {
   return Done{};
 }
 
+Result<OutputLock> lock_output(const RunSources& sources, const RunFiles& files) {
+  MUSTER_TRY(check_conflicts(files, sources));
+  auto lock = MUSTER_TRY(OutputLock::take(files.lock, files.out));
+  MUSTER_TRY(check_conflicts(files, sources));  // another run may have ended meanwhile
+  return lock;
+}
+
+// What an interrupted run has left is dropped by --restart, whatever that is.
+Status check_found(const Result<FoundOutput>& found, const CorpusOptions& options,
+                   const RunFiles& files) {
+  // What is finished is only read again.
+  const bool is_read_only = options.resume && found && *found == FoundOutput::Finished;
+  if (!is_read_only) MUSTER_TRY(check_no_links(files));
+  MUSTER_TRY(check_none_foreign(files));
+  if (options.restart) return Done{};
+  if (!found) return found.error();
+  return may_begin(*found, files, options);
+}
+
 }  // namespace
 
 Result<TakenOutput> take_output(const CorpusOptions& options, const RunSources& sources,
                                 const RunFiles& files) {
   TakenOutput taken;
-  MUSTER_TRY(check_conflicts(files, sources));
-  taken.lock.emplace(MUSTER_TRY(OutputLock::take(files.lock, files.out)));
-  MUSTER_TRY(check_conflicts(files, sources));  // another run may have ended meanwhile
+  taken.lock.emplace(MUSTER_TRY(lock_output(sources, files)));
   const auto found = find_output(files);
-  // What is finished is only read again.
-  const bool is_read_only = options.resume && found && *found == FoundOutput::Finished;
-  if (!is_read_only) MUSTER_TRY(check_no_links(files));
-  MUSTER_TRY(check_none_foreign(files));
-  if (options.restart) {
-    if (found && *found == FoundOutput::Unnamed) MUSTER_TRY(complete_names(files));
-    return taken;  // what an interrupted run has left is dropped, whatever that is
+  MUSTER_TRY(check_found(found, options, files));
+  if (!options.restart) {
+    taken.found = *found;
+  } else if (found && *found == FoundOutput::Unnamed) {
+    MUSTER_TRY(complete_names(files));
   }
-  if (!found) return found.error();
-  MUSTER_TRY(may_begin(*found, files, options));
-  taken.found = *found;
   return taken;
+}
+
+Status may_take_output(const CorpusOptions& options, const RunSources& sources,
+                       const RunFiles& files) {
+  const auto lock = MUSTER_TRY(lock_output(sources, files));
+  return check_found(find_output(files), options, files);
 }
 
 }  // namespace muster

@@ -26,4 +26,11 @@ struct TakenOutput {
 Result<TakenOutput> take_output(const CorpusOptions& options, const RunSources& sources,
                                 const RunFiles& files);
 
+/// Whether `take_output` would take them now, for who has something long to do before it. What lies
+/// under the names stays as it is.
+///
+/// Errors: those of take_output.
+Status may_take_output(const CorpusOptions& options, const RunSources& sources,
+                       const RunFiles& files);
+
 }  // namespace muster

@@ -11,6 +11,8 @@
 #include "dataset/run_journal.h"
 #include "jobs/corpus_run.h"
 #include "jobs/finished_output.h"
+#include "jobs/output_conflicts.h"
+#include "jobs/output_taking.h"
 #include "jobs/reply_work.h"
 
 namespace muster {
@@ -40,6 +42,13 @@ std::optional<DecoderPrecision> earlier_precision(const RepliesOptions& options)
   if (*found != FoundOutput::Unfinished && *found != FoundOutput::Unnamed) return std::nullopt;
   const auto journal = RunJournal::read(files.journal);
   return journal ? precision_in(journal->identity) : std::nullopt;
+}
+
+Status check_may_begin(const RepliesOptions& options) {
+  MUSTER_TRY(check_run_flags(options));
+  if (options.stream) return Done{};
+  const RunSources sources{.inputs = options.input.inputs, .model_folder = options.source};
+  return may_take_output(options, sources, RunFiles(options.out, OutputKind::Replies));
 }
 
 Status check_replies_name(const std::filesystem::path& out) {

@@ -47,6 +47,12 @@ struct RepliesReport : CorpusReport {
 /// names a precision it is that one, whatever a measurement would say now. nullopt: there is none.
 std::optional<DecoderPrecision> earlier_precision(const RepliesOptions& options);
 
+/// Whether the run may begin, for who has something long to do before it, as a measurement: its
+/// flags go together, and nothing stands in the way of its output. Changes nothing.
+///
+/// Errors: those of check_run_flags (jobs/corpus_run.h) and take_output (jobs/output_taking.h).
+Status check_may_begin(const RepliesOptions& options);
+
 /// Whether replies can be written under that name. Errors: InvalidArgument for another ending.
 Status check_replies_name(const std::filesystem::path& out);
 

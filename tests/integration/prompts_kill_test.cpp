@@ -159,6 +159,23 @@ TEST_F(PromptsMeasuredTest, AfterCtrlCItSaysThatNothingIsKept) {
   EXPECT_EQ(run("out.jsonl", true, "").wait(), 0) << log();
 }
 
+TEST_F(PromptsMeasuredTest, WhatStandsInTheWayIsToldBeforeAnythingIsMeasured) {
+  std::ofstream(folder_ / "mine.jsonl") << "a poem\n";
+  const auto refused = [&](const std::string& out, bool resume,
+                           const std::vector<std::string>& more) {
+    EXPECT_EQ(run(out, resume, "", more).wait(), 2);
+    EXPECT_EQ(log().find("measuring"), std::string::npos) << log();
+    return log();
+  };
+  EXPECT_NE(refused("mine.jsonl", false, {}).find("mine.jsonl"), std::string::npos);
+  EXPECT_EQ(lines_of("mine.jsonl"), "a poem\n");
+  EXPECT_NE(
+      refused("out.jsonl", true, {"--restart"}).find("--resume and --restart exclude each other"),
+      std::string::npos);
+  EXPECT_EQ(run("out.jsonl", false, "", {}).wait(), 0) << log();
+  EXPECT_NE(log().find("measuring"), std::string::npos) << log();
+}
+
 INSTANTIATE_TEST_SUITE_P(Signals, PromptsKillTest, testing::Values(SIGKILL, SIGINT));
 
 }  // namespace
