@@ -32,6 +32,9 @@ using MeasureDecoder = std::function<Result<DecoderVerdict>(const ProbeDecoder&)
 /// bits are multiplied on CPUs only. Where nothing can be measured, the file's own bits, or
 /// whatever else is the smallest that there is, and why.
 ///
+/// One that is not done in time (DeadlineExceeded) is kept as such and not tried again, so that no
+/// later start waits for it.
+///
 /// Errors: Cancelled. A measurement that fails is a reason, and no error: why a model cannot be
 /// computed is told when it is loaded. Cost: reads the headers of the files and 1.3 MB of each; to
 /// measure, also the tokenizer and all weights, once a precision.

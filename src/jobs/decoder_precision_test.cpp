@@ -105,6 +105,22 @@ TEST_F(DecoderPrecisionTest, WhereTheMeasurementFailsTheRestIsTakenAndSaidWhy) {
   EXPECT_EQ(settle()->reason.find("measured: "), 0U) << "nothing was kept";
 }
 
+// Each start would wait for it as long.
+TEST_F(DecoderPrecisionTest, OneThatTakesTooLongIsNotMeasuredAgain) {
+  failure_ = Error{ErrorKind::DeadlineExceeded, "cpu:0: the worker was not done within 300 s"};
+  const auto first = settle();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->reason, "not measured: cpu:0: the worker was not done within 300 s");
+  failure_.reset();
+  const auto second = settle();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->precision, DecoderPrecision::Bf16);
+  EXPECT_EQ(second->reason, "not measured: an earlier measurement took too long");
+  EXPECT_EQ(measure_count_, 1);
+  question_.build = "0.2 (abc)";
+  EXPECT_EQ(settle()->reason.find("measured: "), 0U) << "another build may be quicker";
+}
+
 TEST_F(DecoderPrecisionTest, WithoutWeightsOrOnAGpuThereIsNothingToMeasure) {
   fs::remove(question_.source / "model.safetensors");
   EXPECT_EQ(settle()->precision, DecoderPrecision::Own);

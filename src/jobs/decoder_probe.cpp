@@ -72,7 +72,7 @@ Result<DecoderVerdict> probe_decoder(const DecoderProbeOptions& options, const P
     process->read_stderr([&words](const std::string& line) { words = line; });
     if (cancelled()) return Error{ErrorKind::Cancelled, "the measurement was interrupted"};
     if (clock.now() >= until) {
-      return Error{ErrorKind::Unavailable,
+      return Error{ErrorKind::DeadlineExceeded,
                    fmt::format("{}: the worker was not done within {:.0f} s", options.device.name(),
                                seconds(options.time_most))};
     }

@@ -24,7 +24,8 @@ struct DecoderProbeOptions {
 /// for the answer; `cancelled` is looked at meanwhile.
 ///
 /// Errors: those of WorkerProcess::start and of the measurement (Failed's own); Unsupported (a
-/// worker of another build), Unavailable (it dies, or is not done in time), Cancelled.
+/// worker of another build), Unavailable (it dies), DeadlineExceeded (it is not done in time),
+/// Cancelled.
 Result<DecoderVerdict> probe_decoder(const DecoderProbeOptions& options, const ProbeDecoder& probe,
                                      const Clock& clock, const std::function<bool()>& cancelled);
 

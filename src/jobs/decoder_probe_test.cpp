@@ -68,6 +68,7 @@ TEST_F(DecoderProbeTest, EndsWhenItIsToldToOrTakesTooLong) {
   time_most_ = Duration{0};
   const auto late = ask("");
   ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::DeadlineExceeded);
   EXPECT_EQ(late.error().message, "cpu:0: the worker was not done within 0 s");
 }
 

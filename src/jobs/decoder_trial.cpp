@@ -27,6 +27,8 @@ constexpr std::uint64_t kWholeBytes = std::uint64_t{2} << 30;
 constexpr std::uint64_t kReferenceBytes = std::uint64_t{64} << 20;
 // Attention's scratch grows with it, by a few bytes a token.
 constexpr std::uint64_t kContext = 2048;
+// In the place of measures.
+constexpr const char* kTooLong = "took_too_long";
 
 /// What a worker takes for the weights in one precision.
 struct WeightBytes {
@@ -126,6 +128,17 @@ json json_of(const DecoderVerdictKey& key) {
           {"layers", key.trial.layers_most}};
 }
 
+json json_of(const DecoderVerdict& verdict) {
+  auto measures = json::array();
+  for (const auto& measure : verdict.measures) {
+    json entry{{"precision", decoder_precision_name(measure.precision)},
+               {"tokens_per_second", measure.tokens_per_second}};
+    if (measure.divergence) entry["divergence"] = *measure.divergence;
+    measures.push_back(std::move(entry));
+  }
+  return measures;
+}
+
 // A hash of all that the verdict depends on is its name.
 std::filesystem::path verdict_path(const std::filesystem::path& cache_folder,
                                    const DecoderVerdictKey& key) {
@@ -204,14 +217,17 @@ DecoderPrecisionChoice choose_decoder_precision(const DecoderTrial& trial,
   return {.precision = best->precision, .reason = reason_of(trial, verdict)};
 }
 
-std::optional<DecoderVerdict> read_cached_decoder_verdict(const std::filesystem::path& cache_folder,
-                                                          const DecoderVerdictKey& key) {
+std::optional<Result<DecoderVerdict>> read_cached_decoder_verdict(
+    const std::filesystem::path& cache_folder, const DecoderVerdictKey& key) {
   const auto text = read_file(verdict_path(cache_folder, key), 64 * 1024);
   if (!text) return std::nullopt;
   const auto content = json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!content.is_object() || !content.contains("measures") || !content["measures"].is_array()) {
-    return std::nullopt;
+  if (!content.is_object()) return std::nullopt;
+  const bool has_word = content.contains(kTooLong) && content[kTooLong].is_boolean();
+  if (has_word && content[kTooLong].get<bool>()) {
+    return Error{ErrorKind::DeadlineExceeded, "an earlier measurement took too long"};
   }
+  if (!content.contains("measures") || !content["measures"].is_array()) return std::nullopt;
   DecoderVerdict verdict;
   for (const auto& entry : content["measures"]) {
     const auto measure = read_measure(entry, key.trial.measures_divergence);
@@ -220,24 +236,23 @@ std::optional<DecoderVerdict> read_cached_decoder_verdict(const std::filesystem:
   }
   const bool is_of_trial = !verdict.measures.empty() &&
                            verdict.measures.front().precision == key.trial.precisions.front();
-  return is_of_trial ? std::optional(std::move(verdict)) : std::nullopt;
+  if (!is_of_trial) return std::nullopt;
+  return verdict;
 }
 
 Status write_cached_decoder_verdict(const std::filesystem::path& cache_folder,
-                                    const DecoderVerdictKey& key, const DecoderVerdict& verdict) {
+                                    const DecoderVerdictKey& key,
+                                    const Result<DecoderVerdict>& verdict) {
   const auto path = verdict_path(cache_folder, key);
   std::error_code failure;
   std::filesystem::create_directories(path.parent_path(), failure);
   if (failure) return system_error(path.parent_path().string(), "create", failure.value());
   auto content = json_of(key);
-  auto measures = json::array();
-  for (const auto& measure : verdict.measures) {
-    json entry{{"precision", decoder_precision_name(measure.precision)},
-               {"tokens_per_second", measure.tokens_per_second}};
-    if (measure.divergence) entry["divergence"] = *measure.divergence;
-    measures.push_back(std::move(entry));
+  if (verdict) {
+    content["measures"] = json_of(*verdict);
+  } else {
+    content[kTooLong] = true;
   }
-  content["measures"] = std::move(measures);
   return write_file_atomically(path, content.dump(2) + "\n");
 }
 

@@ -61,12 +61,15 @@ struct DecoderVerdictKey {
   DecoderTrial trial;
 };
 
-/// The measurement that an earlier run has kept; nullopt when there is none or it cannot be read.
-std::optional<DecoderVerdict> read_cached_decoder_verdict(const std::filesystem::path& cache_folder,
-                                                          const DecoderVerdictKey& key);
+/// The measurement that an earlier run has kept, or DeadlineExceeded where it took too long;
+/// nullopt when there is none or it cannot be read.
+std::optional<Result<DecoderVerdict>> read_cached_decoder_verdict(
+    const std::filesystem::path& cache_folder, const DecoderVerdictKey& key);
 
+/// verdict: a measurement, or the error of one that took too long.
 /// Errors: those of writing; a run goes on without the cache.
 Status write_cached_decoder_verdict(const std::filesystem::path& cache_folder,
-                                    const DecoderVerdictKey& key, const DecoderVerdict& verdict);
+                                    const DecoderVerdictKey& key,
+                                    const Result<DecoderVerdict>& verdict);
 
 }  // namespace muster

@@ -131,6 +131,12 @@ class DecoderVerdictCache : public testing::Test {
   }
   ~DecoderVerdictCache() override { fs::remove_all(folder_); }
 
+  DecoderVerdict kept(const DecoderVerdictKey& key) const {
+    const auto read = read_cached_decoder_verdict(folder_, key);
+    EXPECT_TRUE(read && *read);
+    return read && *read ? **read : DecoderVerdict{};
+  }
+
   const fs::path folder_;
   const DecoderVerdictKey key_{"hash", "AMD EPYC avx2", "0.1 (abc)", 2, kTrial};
   const DecoderVerdict verdict_ = verdict_of(180, 0.0001, 350, 0.002);
@@ -139,12 +145,23 @@ class DecoderVerdictCache : public testing::Test {
 TEST_F(DecoderVerdictCache, GivesBackWhatWasKept) {
   EXPECT_FALSE(read_cached_decoder_verdict(folder_, key_));
   ASSERT_TRUE(write_cached_decoder_verdict(folder_, key_, verdict_));
-  EXPECT_EQ(read_cached_decoder_verdict(folder_, key_), verdict_);
+  EXPECT_EQ(kept(key_), verdict_);
   auto sample = key_;
   sample.trial = {.precisions = {kBf16, kOwn}, .layers_most = 3, .layer_count = 32};
   const DecoderVerdict speeds{{{kBf16, 100, std::nullopt}, {kOwn, 286, std::nullopt}}};
   ASSERT_TRUE(write_cached_decoder_verdict(folder_, sample, speeds));
-  EXPECT_EQ(read_cached_decoder_verdict(folder_, sample), speeds);
+  EXPECT_EQ(kept(sample), speeds);
+}
+
+TEST_F(DecoderVerdictCache, ThatItTookTooLongIsKeptAsWell) {
+  const Error late{ErrorKind::DeadlineExceeded, "cpu:0: the worker was not done within 300 s"};
+  ASSERT_TRUE(write_cached_decoder_verdict(folder_, key_, late));
+  const auto read = read_cached_decoder_verdict(folder_, key_);
+  ASSERT_TRUE(read);
+  ASSERT_FALSE(*read);
+  EXPECT_EQ(read->error().kind, ErrorKind::DeadlineExceeded);
+  ASSERT_TRUE(write_cached_decoder_verdict(folder_, key_, verdict_));
+  EXPECT_EQ(kept(key_), verdict_);
 }
 
 TEST_F(DecoderVerdictCache, AnotherModelProcessorBuildOrTrialIsAnotherVerdict) {
@@ -168,7 +185,8 @@ TEST_F(DecoderVerdictCache, ABrokenFileCountsAsNone) {
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (!entry.is_regular_file()) continue;
     for (const char* content :
-         {"", "{", "[]", R"({"measures": []})", R"({"measures": [{"precision": "bf16"}]})",
+         {"", "{", "[]", R"({"measures": []})", R"({"took_too_long": 1})",
+          R"({"measures": [{"precision": "bf16"}]})",
           R"({"measures": [{"precision": 3, "tokens_per_second": 1, "divergence": 0}]})",
           R"({"measures": [{"precision": "fp32", "tokens_per_second": 1}]})",
           R"({"measures": [{"precision": "fp32", "tokens_per_second": -1, "divergence": 0}]})",
