@@ -19,6 +19,8 @@ namespace {
 
 constexpr int kLookMs = 100;  // between looks at whether it is still wanted
 constexpr Duration kReapLimit = std::chrono::seconds(1);
+// Nothing between two looks takes so long: this process stood still, as a paused container does.
+constexpr Duration kPause = std::chrono::seconds(2);
 
 using Answer = std::optional<Result<DecoderVerdict>>;
 
@@ -64,14 +66,17 @@ Result<DecoderVerdict> probe_decoder(const DecoderProbeOptions& options, const P
   auto& channel = process->channel();
   // One that is gone is noticed by the next read.
   (void)channel.send(static_cast<std::uint8_t>(MessageType::ProbeDecoder), 0, encode(probe));
-  const auto until = clock.now() + options.time_most;
+  auto looked_at = clock.now();
+  auto until = looked_at + options.time_most;
   Answer answer;
   std::string words;
   while (!answer) {
     // One that nobody listens to would stop once the pipe is full.
     process->read_stderr([&words](const std::string& line) { words = line; });
     if (cancelled()) return Error{ErrorKind::Cancelled, "the measurement was interrupted"};
-    if (clock.now() >= until) {
+    const auto now = clock.now();
+    if (const auto gap = now - std::exchange(looked_at, now); gap >= kPause) until += gap;
+    if (now >= until) {
       return Error{ErrorKind::DeadlineExceeded,
                    fmt::format("{}: the worker was not done within {:.0f} s", options.device.name(),
                                seconds(options.time_most))};

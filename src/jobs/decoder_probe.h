@@ -16,8 +16,8 @@ struct DecoderProbeOptions {
   Device device;
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;
-  std::string build;  // what the worker's Hello must say
-  Duration time_most = std::chrono::minutes(5);
+  std::string build;                             // what the worker's Hello must say
+  Duration time_most = std::chrono::minutes(5);  // pauses of this process left out
 };
 
 /// Starts a worker, lets it measure and ends it, so that all memory of it is free afterwards. Waits

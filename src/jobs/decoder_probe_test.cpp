@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "base/build_info.h"
 #include "coordinator/decoder_fixture.h"
@@ -16,7 +17,7 @@ class DecoderProbeTest : public testing::Test {
  protected:
   ~DecoderProbeTest() override { ::unsetenv("COUNTING_WORKER"); }
 
-  Result<DecoderVerdict> ask(const std::string& orders, bool is_cancelled = false) const {
+  Result<DecoderVerdict> ask(const std::string& orders, bool is_cancelled = false) {
     ::setenv("COUNTING_WORKER", orders.c_str(), 1);
     const ProbeDecoder probe{.source = "counting",
                              .precisions = {DecoderPrecision::Fp32, DecoderPrecision::Own},
@@ -28,10 +29,14 @@ class DecoderProbeTest : public testing::Test {
                           .torch_root = {},
                           .build = std::string(build_name()),
                           .time_most = time_most_},
-                         probe, clock_, [is_cancelled] { return is_cancelled; });
+                         probe, clock_, [this, is_cancelled] {
+                           clock_.ahead += std::exchange(pause_, Duration{0});
+                           return is_cancelled;
+                         });
   }
 
-  SteadyClock clock_;
+  SetClock clock_;
+  Duration pause_{0};  // before the first look at the time
   Duration time_most_ = std::chrono::minutes(5);
 };
 
@@ -70,6 +75,13 @@ TEST_F(DecoderProbeTest, EndsWhenItIsToldToOrTakesTooLong) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().kind, ErrorKind::DeadlineExceeded);
   EXPECT_EQ(late.error().message, "cpu:0: the worker was not done within 0 s");
+}
+
+// A container that was paused: its worker could not measure meanwhile.
+TEST_F(DecoderProbeTest, TimeInWhichThisProcessStoodStillDoesNotCount) {
+  pause_ = std::chrono::minutes(6);
+  const auto verdict = ask("");
+  ASSERT_TRUE(verdict) << verdict.error().message;
 }
 
 }  // namespace
