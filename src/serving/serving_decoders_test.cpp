@@ -146,54 +146,6 @@ TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurementAndQuestionsDoNotWaitForIt) 
   EXPECT_EQ(::kill(stopped.si_pid, 0), -1) << "its worker has ended";
 }
 
-// The name of its folder, which is read before it is measured.
-TEST_F(ServingDecodersTest, WhatIsLoadedWithoutANameHasOneWhileItIsMeasured) {
-  write_weights();
-  options_.cache_folder = folder_ / "cache";
-  start();
-  std::filesystem::remove_all(options_.cache_folder);
-  ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
-  std::optional<Loaded> loaded;
-  service_->decoders().load({.model = counting()},
-                            [&](Loaded result) { loaded = std::move(result); });
-  siginfo_t stopped{};
-  ASSERT_EQ(::waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0) << "it measures";
-  std::optional<Result<bool>> generates;
-  service_->decoders().ask_kind(counting(), [&](Result<bool> is) { generates = std::move(is); });
-  run_until([&] { return generates.has_value(); });
-  EXPECT_EQ(message(answer({.model = "counting", .text = "a"})), "counting is being loaded");
-  const auto unloaded = service_->decoders().unload("counting");
-  ASSERT_TRUE(unloaded) << unloaded.error().message;
-  ASSERT_TRUE(loaded);
-  EXPECT_EQ(loaded->error().kind, ErrorKind::Cancelled);
-}
-
-// At the start, and while the server runs: there the measurement would take for ever.
-TEST_F(ServingDecodersTest, OneWithTheNameOfAnotherIsNotMeasured) {
-  write_weights();
-  options_.decoders = {{.model = counting(), .wants_own_bits = true}, {.model = counting()}};
-  std::string notices;
-  const auto service = GenerationService::start(
-      options_, roster_, loop_,
-      {.on_notice = [&notices](const std::string& text,
-                               const std::optional<std::string>&) { notices += text; },
-       .on_fatal = [](const Error& error) { FAIL() << error.message; }},
-      clock_);
-  ASSERT_FALSE(service);
-  EXPECT_EQ(service.error().message,
-            "two models have the same name: counting; NAME=MODEL gives another");
-  EXPECT_EQ(notices.find("measuring"), std::string::npos) << notices;
-  options_.decoders.pop_back();
-  start("hang_at_probe");
-  std::optional<Loaded> loaded;
-  service_->decoders().load({.model = counting()},
-                            [&](Loaded result) { loaded = std::move(result); });
-  run_until([&] { return loaded.has_value(); });
-  ASSERT_TRUE(loaded);
-  ASSERT_FALSE(*loaded);
-  EXPECT_EQ(loaded->error().message, "a model of that name is there: counting");
-}
-
 TEST_F(ServingDecodersTest, AStartThatIsToEndDoesNotWaitForAMeasurement) {
   write_weights();
   ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
