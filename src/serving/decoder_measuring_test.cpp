@@ -55,6 +55,14 @@ TEST_F(DecoderMeasuringTest, WhatIsLoadedWithoutANameHasOneMeanwhile) {
   EXPECT_EQ(loaded_->error().kind, ErrorKind::Cancelled);
 }
 
+TEST_F(DecoderMeasuringTest, ALoadOfANamedPrecisionDoesNotWaitForIt) {
+  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.name = "second", .model = counting()}));
+  const auto third = load({.name = "third", .model = counting(), .wants_own_bits = true});
+  ASSERT_TRUE(third) << third.error().message;
+  EXPECT_EQ(third->precision, DecoderPrecision::Own);
+  EXPECT_FALSE(loaded_) << "the other one is still measured";
+}
+
 TEST_F(DecoderMeasuringTest, TwoOfOneNameAtAStartAreToldBeforeAMeasurement) {
   options_.decoders = {{.model = counting(), .wants_own_bits = true}, {.model = counting()}};
   std::string notices;

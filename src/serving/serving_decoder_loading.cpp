@@ -1,5 +1,5 @@
-// Decoders on their way in and out. Files are read on a thread of their own; what follows is on the
-// loop. A fleet is never destroyed within its own step: whatever makes it go is posted.
+// Decoders on their way in and out. Files are read on threads beside the loop; what follows is on
+// it. A fleet is never destroyed within its own step: whatever makes it go is posted.
 
 #include <fmt/format.h>
 
@@ -97,7 +97,7 @@ void ServingDecoders::ask_kind(const std::string& model,
                                std::function<void(Result<bool>)> on_answer) {
   // Shared: where there is no room for the question, the answer is given here.
   auto answer = std::make_shared<std::function<void(Result<bool>)>>(std::move(on_answer));
-  const auto asked = do_beside(kinds_, [this, model, answer]() mutable {
+  const auto asked = do_beside(quick_, [this, model, answer]() mutable {
     const bool generates = names_decoder(model);
     // Given away: what an answer holds, a request of a client, must not end on this thread.
     loop_.post([answer = std::move(answer), generates] { (*answer)(generates); });
@@ -131,7 +131,8 @@ void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
   Opening opening{.name = asked.name, .ticket = *std::move(ticket), .on_done = std::move(on_done)};
   const auto is_unwanted = opening.is_unwanted;
   openings_.emplace(id, std::move(opening));
-  const auto taken = do_beside(files_, [this, id, asked, is_unwanted] {
+  const bool has_precision = asked.precision.has_value() || asked.wants_own_bits;
+  const auto taken = do_beside(has_precision ? quick_ : measuring_, [this, id, asked, is_unwanted] {
     if (is_unwanted->load()) return;
     // Nobody reads along, and the log is the loop's.
     const Watch watch{

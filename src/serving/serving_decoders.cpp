@@ -29,8 +29,8 @@ ServingDecoders::ServingDecoders(const ServeOptions& options, ModelRoster& roste
 
 ServingDecoders::~ServingDecoders() {
   is_ending_ = true;
-  kinds_.jobs.close();
-  files_.jobs.close();
+  quick_.jobs.close();
+  measuring_.jobs.close();
 }
 
 ServingDecoder* ServingDecoders::find_id(std::uint64_t id) const {

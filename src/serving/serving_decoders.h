@@ -34,7 +34,7 @@ namespace muster {
 /// limit; until its workers are gone it counts in memory, and an operator reaches it with their
 /// device.
 ///
-/// Threads: the loop's; files are read on a thread of its own.
+/// Threads: the loop's; files are read, and precisions measured, on threads of its own.
 class ServingDecoders {
  public:
   using OnLoaded = std::function<void(Result<ServedDecoderStatus>)>;
@@ -170,9 +170,9 @@ class ServingDecoders {
   std::uint64_t next_id_ = 1;
 
   std::atomic<bool> is_ending_ = false;
-  // The last members: they end first. A question about files is not to wait for a measurement.
-  Beside kinds_;
-  Beside files_;
+  // The last members: they end first. What measures nothing waits for no measurement.
+  Beside quick_;  // questions about files, and models whose precision is named
+  Beside measuring_;
 };
 
 }  // namespace muster
