@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "cli/command.h"
 #include "cli/ctl_view.h"
 #include "cli/server_client.h"
+#include "coordinator/decoder_workers.h"
+#include "jobs/decoder_probe.h"
 #include "modelfile/hub_cache.h"
 #include "terminal/terminal_info.h"
 
@@ -163,6 +166,9 @@ Error with_pull_hint(Error error, const std::string& model) {
   return error;
 }
 
+// The answer comes when a device has the model, whose precision may be measured before that.
+Duration load_limit() { return DecoderProbeOptions{}.time_most + DecoderFleetOptions{}.load_most; }
+
 Result<std::string> load_model(ServerClient& client, const std::string& word) {
   const auto equals = word.find('=');
   const auto model = word.substr(equals == std::string::npos ? 0 : equals + 1);
@@ -185,7 +191,8 @@ Result<int> run_ctl(const CommandContext& context) {
                  fmt::format("muster ctl {} {}", action,
                              wants_word ? "needs to be told which one" : "takes no further word")};
   }
-  auto client = MUSTER_TRY(ServerClient::open(context));
+  auto client = MUSTER_TRY(
+      ServerClient::open(context, action == "load" ? std::optional(load_limit()) : std::nullopt));
   std::string out;
   if (action == "status") {
     out = MUSTER_TRY(show_status(client, context));

@@ -68,8 +68,10 @@ Result<ServerAccess> server_access(const CommandContext& context) {
   return access;
 }
 
-Result<ServerClient> ServerClient::open(const CommandContext& context) {
+Result<ServerClient> ServerClient::open(const CommandContext& context,
+                                        std::optional<Duration> answer_limit) {
   auto access = MUSTER_TRY(server_access(context));
+  access.http.answer_limit = answer_limit.value_or(access.http.answer_limit);
   ServerClient client;
   client.http = MUSTER_TRY(HttpClient::open(access.url, access.http));
   client.headers = std::move(access.headers);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "cli/command.h"
 #include "client/server_access.h"
@@ -26,8 +28,10 @@ struct ServerClient {
   std::unique_ptr<HttpClient> http;
   HttpHeaders headers;  // of every request
 
+  /// answer_limit: of a call; nullopt: as HttpClientOptions has it.
   /// Errors: those of HttpClient::open, NotFound (no such key file).
-  static Result<ServerClient> open(const CommandContext& context);
+  static Result<ServerClient> open(const CommandContext& context,
+                                   std::optional<Duration> answer_limit = std::nullopt);
 
   /// Sends a JSON body (empty: none) and gives the answer of a 2xx.
   ///
