@@ -142,6 +142,11 @@ Result<DecoderMeasure> measure(const ProbeDecoder& probe, DecoderPrecision preci
     MUSTER_TRY(read_texts(subject, probe, [&](std::span<const float> rows) {
       reference.insert(reference.end(), rows.begin(), rows.end());
     }));
+    // Beside it nothing could be close, and the speed alone would take the slowest.
+    const auto is_number = [](float logit) { return std::isfinite(logit); };
+    if (!std::all_of(reference.begin(), reference.end(), is_number)) {
+      return Error{ErrorKind::Internal, "the model's logits are not finite numbers"};
+    }
     result.divergence = 0;
   } else if (probe.measures_divergence) {
     result.divergence = MUSTER_TRY(mean_divergence(subject, probe, reference));

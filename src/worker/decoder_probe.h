@@ -19,7 +19,8 @@ namespace muster {
 /// are compared with.
 ///
 /// A precision but the first that cannot be loaded, or whose logits are no numbers, is left out.
-/// Errors: those of loading the first one; InvalidArgument (an id outside of the vocabulary, a text
+/// Errors: those of loading the first one; Internal (its logits are no numbers, and others are to
+/// be compared with them: a damaged file); InvalidArgument (an id outside of the vocabulary, a text
 /// longer than the model's context).
 Result<DecoderVerdict> measure_decoder(const ProbeDecoder& probe, DeviceKind device);
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -128,6 +130,25 @@ TEST(DecoderProbe, AShortContextIsMeasuredWithinItself) {
   const auto verdict = measure_decoder(probe, DeviceKind::Cpu);
   ASSERT_TRUE(verdict) << verdict.error().message;
   EXPECT_EQ(verdict->measures.size(), 2U);
+}
+
+// All bytes of the weights are 255, which is no number in float32.
+TEST(DecoderProbe, AModelWithoutNumbersIsNotMeasured) {
+  const ShortContext model;
+  const std::filesystem::path weights = std::filesystem::path(model.source()) / "model.safetensors";
+  auto bytes = *read_file(weights);
+  std::uint64_t header_bytes = 0;  // little-endian, in front of the header
+  std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
+  const auto begin = sizeof header_bytes + header_bytes;
+  ASSERT_LT(begin, bytes.size());
+  bytes.replace(begin, std::string::npos, std::string(bytes.size() - begin, '\xff'));
+  ASSERT_TRUE(write_file_atomically(weights, bytes));
+  auto probe = probe_of({DecoderPrecision::Fp32, DecoderPrecision::Bf16});
+  probe.source = model.source();
+  const auto verdict = measure_decoder(probe, DeviceKind::Cpu);
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().kind, ErrorKind::Internal);
+  EXPECT_EQ(verdict.error().message, "the model's logits are not finite numbers");
 }
 
 TEST(DecoderProbe, WhatItCannotMeasureIsAnError) {
