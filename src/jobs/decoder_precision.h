@@ -28,9 +28,9 @@ using MeasureDecoder = std::function<Result<DecoderVerdict>(const ProbeDecoder&)
 
 /// Which precision a decoder is computed in where nobody names one. On a CPU: the one that an
 /// earlier measurement on such a processor chose, else that of a measurement made now over parts of
-/// the shipped texts (jobs/precision_choice.h), which is kept. On a GPU bf16, since a file's own
-/// bits are multiplied on CPUs only. Where nothing can be measured, the file's own bits, or
-/// whatever else is the smallest that there is, and why.
+/// the shipped texts (jobs/precision_choice.h), which is kept if it has all precisions. On a GPU
+/// bf16, since a file's own bits are multiplied on CPUs only. Where nothing can be measured, the
+/// file's own bits, or whatever else is the smallest that there is, and why.
 ///
 /// One that is not done in time (DeadlineExceeded) is kept as such and not tried again, so that no
 /// later start waits for it.

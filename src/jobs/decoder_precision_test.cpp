@@ -41,8 +41,10 @@ class DecoderPrecisionTest : public testing::Test {
           ++measure_count_;
           asked_ = probe;
           if (failure_) return *failure_;
-          return DecoderVerdict{
+          DecoderVerdict verdict{
               {{DecoderPrecision::Fp32, 100, 0.0}, {DecoderPrecision::Bf16, 200, 0.001}}};
+          if (lacks_bf16_) verdict.measures.pop_back();
+          return verdict;
         },
         [this](const std::string& notice) { notices_ += notice + "\n"; });
   }
@@ -52,6 +54,7 @@ class DecoderPrecisionTest : public testing::Test {
   int measure_count_ = 0;
   ProbeDecoder asked_;
   std::optional<Error> failure_;
+  bool lacks_bf16_ = false;
   std::string notices_;
 };
 
@@ -119,6 +122,20 @@ TEST_F(DecoderPrecisionTest, OneThatTakesTooLongIsNotMeasuredAgain) {
   EXPECT_EQ(measure_count_, 1);
   question_.build = "0.2 (abc)";
   EXPECT_EQ(settle()->reason.find("measured: "), 0U) << "another build may be quicker";
+}
+
+// A worker leaves out what it has no memory for at the moment, and a model's key has no hash of all
+// bytes: kept, fp32 would be the answer for ever, also of the file that replaces a damaged one.
+TEST_F(DecoderPrecisionTest, AMeasurementThatLacksAPrecisionIsNotKept) {
+  lacks_bf16_ = true;
+  const auto first = settle();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->precision, DecoderPrecision::Fp32);
+  lacks_bf16_ = false;
+  const auto second = settle();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->precision, DecoderPrecision::Bf16);
+  EXPECT_EQ(measure_count_, 2);
 }
 
 TEST_F(DecoderPrecisionTest, WithoutWeightsOrOnAGpuThereIsNothingToMeasure) {

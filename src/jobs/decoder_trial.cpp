@@ -217,6 +217,13 @@ DecoderPrecisionChoice choose_decoder_precision(const DecoderTrial& trial,
   return {.precision = best->precision, .reason = reason_of(trial, verdict)};
 }
 
+bool is_complete(const DecoderTrial& trial, const DecoderVerdict& verdict) {
+  return std::equal(verdict.measures.begin(), verdict.measures.end(), trial.precisions.begin(),
+                    trial.precisions.end(), [](const DecoderMeasure& measure, auto precision) {
+                      return measure.precision == precision;
+                    });
+}
+
 std::optional<Result<DecoderVerdict>> read_cached_decoder_verdict(
     const std::filesystem::path& cache_folder, const DecoderVerdictKey& key) {
   const auto text = read_file(verdict_path(cache_folder, key), 64 * 1024);
@@ -234,9 +241,7 @@ std::optional<Result<DecoderVerdict>> read_cached_decoder_verdict(
     if (!measure) return std::nullopt;
     verdict.measures.push_back(*measure);
   }
-  const bool is_of_trial = !verdict.measures.empty() &&
-                           verdict.measures.front().precision == key.trial.precisions.front();
-  if (!is_of_trial) return std::nullopt;
+  if (!is_complete(key.trial, verdict)) return std::nullopt;
   return verdict;
 }
 

@@ -61,8 +61,13 @@ struct DecoderVerdictKey {
   DecoderTrial trial;
 };
 
+/// Whether each precision of the trial was measured: a worker leaves out what it cannot load or
+/// what gives no numbers. Such a verdict is one of the moment, or of a damaged file, and is not
+/// kept.
+bool is_complete(const DecoderTrial& trial, const DecoderVerdict& verdict);
+
 /// The measurement that an earlier run has kept, or DeadlineExceeded where it took too long;
-/// nullopt when there is none or it cannot be read.
+/// nullopt when there is none, it cannot be read or is not complete.
 std::optional<Result<DecoderVerdict>> read_cached_decoder_verdict(
     const std::filesystem::path& cache_folder, const DecoderVerdictKey& key);
 

@@ -190,7 +190,11 @@ TEST_F(DecoderVerdictCache, ABrokenFileCountsAsNone) {
           R"({"measures": [{"precision": 3, "tokens_per_second": 1, "divergence": 0}]})",
           R"({"measures": [{"precision": "fp32", "tokens_per_second": 1}]})",
           R"({"measures": [{"precision": "fp32", "tokens_per_second": -1, "divergence": 0}]})",
-          R"({"measures": [{"precision": "own", "tokens_per_second": 1, "divergence": 0}]})"}) {
+          R"({"measures": [{"precision": "own", "tokens_per_second": 1, "divergence": 0}]})",
+          R"({"measures": [{"precision": "fp32", "tokens_per_second": 1, "divergence": 0}]})",
+          R"({"measures": [{"precision": "fp32", "tokens_per_second": 1, "divergence": 0},)"
+          R"({"precision": "bf16", "tokens_per_second": 2, "divergence": 0},)"
+          R"({"precision": "int8", "tokens_per_second": 9, "divergence": 0}]})"}) {
       SCOPED_TRACE(content);
       ASSERT_TRUE(write_file_atomically(entry.path(), content));
       EXPECT_FALSE(read_cached_decoder_verdict(folder_, key_));
