@@ -150,7 +150,11 @@ std::string missing_models(const GroupStatus& device, const std::vector<ServedMo
   for (const auto& decoder : decoders) {
     if (decoder.is_leaving) continue;
     for (const auto& worker : decoder.devices) {
-      const bool is_missing = worker.waits_for_memory || worker.state == GroupState::GivenUp;
+      // Restarting where the model is failed: each new worker fails, and the next one comes later.
+      const bool fails_again =
+          decoder.state == ModelState::Failed && worker.state == GroupState::Restarting;
+      const bool is_missing =
+          worker.waits_for_memory || worker.state == GroupState::GivenUp || fails_again;
       if (worker.name == device.name && is_missing) {
         missing.push_back(missing_text(decoder.name, worker.waits_for_memory, worker.reason));
       }

@@ -25,7 +25,8 @@ std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
 
 /// Which models are to be on the device and do not work there, and why: "tiny cannot be loaded: no
 /// weights; chat waits for memory: cuda:0 is out of memory". Empty: none; what is on its way there,
-/// or is being unloaded, is not missed. models: those that are served. Threads: pure.
+/// or is being unloaded, is not missed. A decoder that is failed is not on its way, though its
+/// worker is started again. models: those that are served. Threads: pure.
 std::string missing_models(const GroupStatus& device, const std::vector<ServedModelStatus>& models,
                            const std::vector<ServedDecoderStatus>& decoders);
 

@@ -105,6 +105,20 @@ TEST(DeviceStates, ADeviceOfDecodersAloneNamesTheOneThatItLacks) {
   EXPECT_EQ(shown.reason, "chat cannot be loaded: no such file");
 }
 
+// A worker that fails at its canary is started again and again, later each time.
+TEST(DeviceStates, AReadyDeviceNamesADecoderThatFailsAgainAndAgain) {
+  const Worker ready{.name = "cpu:0", .state = GroupState::Ready};
+  const Worker again{.name = "cpu:0", .state = GroupState::Restarting, .reason = "no numbers"};
+  std::vector<ServedDecoderStatus> decoders{
+      {.name = "good", .state = ModelState::Ready, .devices = {ready}},
+      {.name = "chat", .state = ModelState::Failed, .devices = {again}}};
+  const auto idle = device(GroupState::Idle);
+  EXPECT_EQ(with_decoders({idle}, {}, decoders).front().reason,
+            "chat cannot be loaded: no numbers");
+  decoders[1].state = ModelState::Loading;
+  EXPECT_EQ(missing_models(idle, {}, decoders), "") << "it is on its way";
+}
+
 GroupStatus loading_device(GroupState state, ModelState model) {
   auto made = device(state);
   made.models[1] = {
