@@ -107,8 +107,8 @@ Result<DecoderVerdict> verdict_on(const DecoderPrecisionQuestion& question,
       "measuring which precision is fastest here (once for this model, processor and number of "
       "cores)");
   auto verdict = measure(probe);
-  const bool is_final = verdict ? is_complete(trial, *verdict)
-                                : verdict.error().kind == ErrorKind::DeadlineExceeded;
+  const bool is_final =
+      verdict ? is_complete(trial, *verdict) : verdict.error().kind == ErrorKind::DeadlineExceeded;
   if (!is_final || folder.empty()) return verdict;
   if (const auto kept = write_cached_decoder_verdict(folder, key, verdict); !kept) {
     on_notice(fmt::format("the measurement cannot be kept: {}", kept.error().message));

@@ -226,7 +226,7 @@ bool is_complete(const DecoderTrial& trial, const DecoderVerdict& verdict) {
 
 std::optional<Result<DecoderVerdict>> read_cached_decoder_verdict(
     const std::filesystem::path& cache_folder, const DecoderVerdictKey& key) {
-  const auto text = read_file(verdict_path(cache_folder, key), 64 * 1024);
+  const auto text = read_regular_file(verdict_path(cache_folder, key), 64 * 1024);
   if (!text) return std::nullopt;
   const auto content = json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!content.is_object()) return std::nullopt;

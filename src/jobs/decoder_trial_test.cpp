@@ -1,6 +1,7 @@
 #include "jobs/decoder_trial.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -199,6 +200,9 @@ TEST_F(DecoderVerdictCache, ABrokenFileCountsAsNone) {
       ASSERT_TRUE(write_file_atomically(entry.path(), content));
       EXPECT_FALSE(read_cached_decoder_verdict(folder_, key_));
     }
+    fs::remove(entry.path());
+    ASSERT_EQ(::mkfifo(entry.path().c_str(), 0600), 0);
+    EXPECT_FALSE(read_cached_decoder_verdict(folder_, key_)) << "nobody waits for its writer";
   }
 }
 

@@ -73,7 +73,7 @@ PrecisionChoice choose_precision(const ProbeVerdict& verdict) {
 
 std::optional<ProbeVerdict> read_cached_verdict(const std::filesystem::path& cache_folder,
                                                 const VerdictKey& key) {
-  const auto text = read_file(verdict_path(cache_folder, key), 64 * 1024);
+  const auto text = read_regular_file(verdict_path(cache_folder, key), 64 * 1024);
   if (!text) return std::nullopt;
   const auto content = json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!content.is_object() || !content.contains("measures") || !content["measures"].is_array()) {
