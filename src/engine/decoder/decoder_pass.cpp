@@ -13,7 +13,7 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kAttentionRows = 24;  // of an item: a few strips of the kernels'
+constexpr std::uint32_t kAttentionRows = 24;  // of an item: a few strips of the kernels'
 
 LayerNormShape shape_of(const DecoderSpec& spec, const NormVectors& norm) {
   return {norm.weight.data(), norm.bias.data(), norm.weight.size(),
@@ -92,21 +92,30 @@ void DecoderPass::place_rows(std::span<const StepSequence> sequences) {
   row_count_ = row_sequences_.size();
 }
 
-// The longest items first, so that no thread is left with one at the end. A step of few tokens is
-// cut into single heads where there would not be an item for everybody.
+// The longest items first, so that no thread is left with one at the end. The heads that share a
+// head of keys are one item, which reads the keys once. In a step of few tokens the items that the
+// threads cannot share out evenly are cut: 3 for 2 threads are one each, and one in two parts.
 void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
   attention_items_.clear();
   const std::uint32_t group = spec_.head_count / spec_.kv_head_count;
   const std::size_t whole_items = sequences.size() * spec_.kv_head_count;
   const bool is_scarce = row_count_ == sequences.size() && whole_items < 3 * team_.size();
-  const std::uint32_t rows_most = is_scarce && team_.size() > 1 ? 1 : kAttentionRows;
+  const std::size_t cut_count = is_scarce ? whole_items % team_.size() : 0;
+  const auto cut_rows = static_cast<std::uint32_t>((cut_count * group + team_.size() - 1) /
+                                                   team_.size());  // so many for each thread
   std::size_t longest = 0;
   for (std::uint32_t i = 0; i < sequences.size(); ++i) {
     const auto rows = static_cast<std::uint32_t>(sequences[i].tokens.size()) * group;
     longest = std::max(longest, sequences[i].position + sequences[i].tokens.size());
-    for (std::uint32_t begin = 0; begin < rows; begin += rows_most) {
+    for (std::uint32_t begin = 0; begin < rows; begin += kAttentionRows) {
+      const std::uint32_t end = std::min(begin + kAttentionRows, rows);
       for (std::uint32_t head = 0; head < spec_.kv_head_count; ++head) {
-        attention_items_.push_back({i, head, begin, std::min(begin + rows_most, rows)});
+        // The first ones are cut: turned round, they come last.
+        const bool is_cut = std::size_t{i} * spec_.kv_head_count + head < cut_count;
+        const std::uint32_t most = is_cut ? std::min(cut_rows, kAttentionRows) : kAttentionRows;
+        for (std::uint32_t from = begin; from < end; from += most) {
+          attention_items_.push_back({i, head, from, std::min(from + most, end)});
+        }
       }
     }
   }

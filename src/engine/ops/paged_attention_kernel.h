@@ -28,50 +28,65 @@ namespace muster::engine {
 template <typename T>
 inline constexpr bool kHasScales = std::is_same_v<T, std::int8_t>;
 
-/// scores[i][p] = query_i key_p for the positions of the blocks [first, last).
-template <typename Simd, std::size_t kRows, typename T>
-void score_blocks(const PagedHead<T>& head, std::span<const AttentionRow> rows, std::size_t first,
-                  std::size_t last, float* scores, std::size_t stride) {
+/// scores[i][p] = query_i key_p for the positions of kBlocks blocks from `block` on.
+template <typename Simd, std::size_t kRows, std::size_t kBlocks, typename T>
+[[gnu::always_inline]] inline void score_run(const PagedHead<T>& head,
+                                             std::span<const AttentionRow> rows, std::size_t block,
+                                             float* scores, std::size_t stride) {
   using Vector = typename Simd::Vector;
   constexpr std::size_t kPerBlock = kKvBlockTokens / Simd::kWidth;
-  for (std::size_t block = first; block < last; ++block) {
-    const T* keys = head.keys(block);
-    Vector sums[kRows][kPerBlock];
+  constexpr std::size_t kVectors = kBlocks * kPerBlock;
+  const T* keys[kBlocks];
+  for (std::size_t b = 0; b < kBlocks; ++b) keys[b] = head.keys(block + b);
+  Vector sums[kRows][kVectors];
 #pragma GCC unroll 8
-    for (std::size_t i = 0; i < kRows; ++i) {
+  for (std::size_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
-      for (std::size_t v = 0; v < kPerBlock; ++v) sums[i][v] = Simd::broadcast(0);
-    }
-    for (std::size_t c = 0; c < head.head_size; ++c, keys += kKvBlockTokens) {
-      Vector column[kPerBlock];
+    for (std::size_t v = 0; v < kVectors; ++v) sums[i][v] = Simd::broadcast(0);
+  }
+  for (std::size_t c = 0; c < head.head_size; ++c) {
+    Vector column[kVectors];
 #pragma GCC unroll 8
-      for (std::size_t v = 0; v < kPerBlock; ++v) column[v] = Simd::load(keys + v * Simd::kWidth);
-#pragma GCC unroll 8
-      for (std::size_t i = 0; i < kRows; ++i) {
-        const Vector query = Simd::broadcast(rows[i].query[c]);
-#pragma GCC unroll 8
-        for (std::size_t v = 0; v < kPerBlock; ++v) {
-          sums[i][v] = Simd::multiply_add(query, column[v], sums[i][v]);
-        }
-      }
-    }
-    if constexpr (kHasScales<T>) {
-      const float* scales = head.key_scales(block);
-#pragma GCC unroll 8
-      for (std::size_t v = 0; v < kPerBlock; ++v) {
-        const Vector scale = Simd::load(scales + v * Simd::kWidth);
-#pragma GCC unroll 8
-        for (std::size_t i = 0; i < kRows; ++i) sums[i][v] = Simd::multiply(sums[i][v], scale);
-      }
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      column[v] =
+          Simd::load(keys[v / kPerBlock] + c * kKvBlockTokens + v % kPerBlock * Simd::kWidth);
     }
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {
+      const Vector query = Simd::broadcast(rows[i].query[c]);
 #pragma GCC unroll 8
-      for (std::size_t v = 0; v < kPerBlock; ++v) {
-        Simd::store(scores + i * stride + block * kKvBlockTokens + v * Simd::kWidth, sums[i][v]);
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        sums[i][v] = Simd::multiply_add(query, column[v], sums[i][v]);
       }
     }
   }
+#pragma GCC unroll 8
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    const std::size_t in_block = v % kPerBlock * Simd::kWidth;
+    if constexpr (kHasScales<T>) {
+      const Vector scale = Simd::load(head.key_scales(block + v / kPerBlock) + in_block);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < kRows; ++i) sums[i][v] = Simd::multiply(sums[i][v], scale);
+    }
+    float* to = scores + (block + v / kPerBlock) * kKvBlockTokens + in_block;
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kRows; ++i) Simd::store(to + i * stride, sums[i][v]);
+  }
+}
+
+/// As score_run for the blocks [first, last). Few rows take several blocks at once: one sum waits
+/// four cycles for its next product, and a row of one block has one or two sums.
+template <typename Simd, std::size_t kRows, typename T>
+void score_blocks(const PagedHead<T>& head, std::span<const AttentionRow> rows, std::size_t first,
+                  std::size_t last, float* scores, std::size_t stride) {
+  constexpr std::size_t kSumsOfBlock = kRows * (kKvBlockTokens / Simd::kWidth);
+  constexpr std::size_t kSums = Simd::kRowsMax * (kKvBlockTokens / Simd::kWidth);  // at most
+  constexpr std::size_t kBlocks = std::clamp<std::size_t>(kSums / kSumsOfBlock, 1, 4);
+  std::size_t block = first;
+  for (; block + kBlocks <= last; block += kBlocks) {
+    score_run<Simd, kRows, kBlocks>(head, rows, block, scores, stride);
+  }
+  for (; block < last; ++block) score_run<Simd, kRows, 1>(head, rows, block, scores, stride);
 }
 
 /// Caps one row's scores, where the family does, and makes them e^(score - largest) within what the
