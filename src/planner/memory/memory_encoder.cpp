@@ -105,17 +105,19 @@ struct PassSizes {
   std::uint64_t element = 4;
 };
 
-// The blocks of rows that cover a pass: whole ones of the largest count, then the tail's.
+// The blocks of rows that cover a pass which `lanes` lanes share: whole ones of the largest count,
+// then the tail's.
 struct Cover {
   std::uint64_t block_rows = 0;
   std::uint64_t whole_count = 0;
   std::vector<RowBlock> tail;
 
-  Cover(std::uint64_t tokens, const EncoderRun& run)
-      : block_rows(is_own_product(run) ? kProductRowsMost : kRowCounts[0]),
-        whole_count(tokens / block_rows) {
-    const auto left = static_cast<std::uint32_t>(tokens % block_rows);
-    tail = is_own_product(run) ? cut_rows(left, kProductRowsMost) : cover_rows(left, kRowCounts);
+  Cover(std::uint32_t tokens, std::uint32_t lanes, const EncoderRun& run) {
+    const auto counts = shared_row_counts(tokens, kRowCounts, lanes);
+    const auto most = is_own_product(run) ? shared_block_rows(tokens, lanes) : counts.front();
+    block_rows = most;
+    whole_count = tokens / most;
+    tail = is_own_product(run) ? cut_rows(tokens % most, most) : cover_rows(tokens % most, counts);
   }
 
   std::uint64_t row_count() const { return whole_count * block_rows + covered_row_count(tail); }
@@ -159,22 +161,29 @@ std::uint64_t feed_peak(const PassSizes& sizes, const Cover& cover, const Encode
   return peak;
 }
 
+// The lanes that share a pass when it is cut may leave at once, and then this lane computes all of
+// it.
 std::uint64_t pass_peak(const ModelShape& shape, std::span<const std::uint32_t> lengths,
                         const EncoderRun& run) {
   const auto& layer = shape.layers.front();  // all layers of these families are alike
   const PassSizes sizes{shape.hidden_size, layer.intermediate_size, run.element_bytes};
-  std::uint64_t tokens = 0;
+  std::uint32_t tokens = 0;
   std::uint32_t longest = 0;
   for (const auto length : lengths) {
     tokens += length;
     longest = std::max(longest, length);
   }
-  const Cover cover(tokens, run);
   // hidden in float32, its copy in bf16, and the attended rows.
   const std::uint64_t bytes_a_value = kFloat + (run.element_bytes == kFloat ? kFloat : 2 * 2);
-  const auto buffers = multiply_bytes(cover.row_count(), sizes.hidden, bytes_a_value);
-  const auto most = std::max(attend_peak(sizes, cover, tokens, run), feed_peak(sizes, cover, run));
-  return add_bytes(buffers, attention_scratch(layer, longest, run), most);
+  std::uint64_t peak = 0;
+  for (std::uint32_t lanes = 1; lanes <= run.lanes; ++lanes) {
+    const Cover cover(tokens, lanes, run);
+    const auto buffers = multiply_bytes(cover.row_count(), sizes.hidden, bytes_a_value);
+    const auto most =
+        std::max(attend_peak(sizes, cover, tokens, run), feed_peak(sizes, cover, run));
+    peak = std::max(peak, add_bytes(buffers, most));
+  }
+  return add_bytes(peak, attention_scratch(layer, longest, run));
 }
 
 // Before layer i is packed, layers i and later are there as read and the earlier ones packed, so

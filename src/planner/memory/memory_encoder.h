@@ -22,6 +22,8 @@ struct EncoderRun {
   CpuKernels kernels = CpuKernels::Avx512Bf16;
   /// Weights of 8 bits by our own product, on every CPU; rows are float32 (4), and 8 bits in it.
   bool is_int8 = false;
+  /// Of the device: a pass is cut for those that are idle when it begins (spec/row_blocks.h).
+  std::uint32_t lanes = 1;
 };
 
 /// Whether the engine computes this family.

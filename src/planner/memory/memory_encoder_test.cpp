@@ -93,6 +93,21 @@ TEST(MemoryEncoder, Int8IsWorkedOutByHand) {
             64U * 8 + (2 * 32 * 8 + 6 * (32 + 8)) * 4 + 192 * 4 + 64 + 4);
 }
 
+// 1,024 rows are 4 blocks of 240 and one of 64; for two lanes 5 of 174 and one of 154. While the
+// last one is multiplied, the results of all are there, and its own rows in 8 bits: 384 quants and
+// a scale.
+TEST(MemoryEncoder, APassThatIsCutForTwoLanesHasALargerLastBlock) {
+  auto two = kInt8;
+  two.lanes = 2;
+  EXPECT_EQ(
+      encoder_lane_bytes(mini_lm(), 64, 16, two) - encoder_lane_bytes(mini_lm(), 64, 16, kInt8),
+      (154U - 64) * (384 + 4));
+  auto two_bf16 = kBf16;
+  two_bf16.lanes = 2;
+  EXPECT_EQ(encoder_lane_bytes(mini_lm(), 64, 16, two_bf16),
+            encoder_lane_bytes(mini_lm(), 64, 16, kBf16));
+}
+
 TEST(MemoryEncoder, PackedMatricesArePaddedToBlocks) {
   auto shape = encoder_shape("bert", 1, 21, 3, 37);
   const auto& layer = shape.layers.front();

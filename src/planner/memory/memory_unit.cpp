@@ -98,7 +98,8 @@ bool has_float32_matrices(const ModelDescription& model) {
 UnitParts encoder_parts(const MemoryDemand& demand, const ModelUnit& unit) {
   const auto& shape = demand.model.shape;
   const auto element_bytes = demand.element_bytes;
-  const EncoderRun run{.element_bytes = element_bytes, .is_int8 = demand.is_int8_encoder};
+  const EncoderRun run{
+      .element_bytes = element_bytes, .is_int8 = demand.is_int8_encoder, .lanes = demand.lanes};
   UnitParts parts;
   if (unit.kind == UnitKind::Embedding) {
     parts.weights =
