@@ -163,9 +163,9 @@ Result<std::vector<std::uint32_t>> DecoderPrompts::ids_of(const GenerationCall& 
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("a token id is not in the vocabulary of {}: {}", most, *wrong)};
   }
-  const auto scratch = tokenizer.make_scratch();
   const auto most = std::max(length_most, tokenizer.special_token_count() + 1);
   const auto read = [&](std::string_view prompt, bool adds_special_tokens) {
+    const auto scratch = tokenizer.make_scratch(prompt.size());
     auto ids = tokenizer.encode_whole(prompt, most, adds_special_tokens, *scratch);
     return ids ? *std::move(ids) : std::vector<std::uint32_t>(most);
   };

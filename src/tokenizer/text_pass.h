@@ -17,6 +17,9 @@ namespace muster {
 
 class Tokenizer::Scratch {
  public:
+  Scratch() = default;
+  explicit Scratch(std::size_t text_bytes) : words(text_bytes) {}
+
   WordCache words;
   Pieces pieces;
   ModelBuffers model;

@@ -89,6 +89,11 @@ std::unique_ptr<Tokenizer::Scratch, void (*)(Tokenizer::Scratch*)> Tokenizer::ma
   return {new Scratch, [](Scratch* scratch) { delete scratch; }};
 }
 
+std::unique_ptr<Tokenizer::Scratch, void (*)(Tokenizer::Scratch*)> Tokenizer::make_scratch(
+    std::size_t text_bytes) const {
+  return {new Scratch(text_bytes), [](Scratch* scratch) { delete scratch; }};
+}
+
 Tokenizer::Encoded Tokenizer::encode(std::string_view text, std::uint32_t length_max,
                                      Scratch& scratch, std::vector<TokenId>& ids,
                                      TruncationSide side) const {

@@ -42,6 +42,8 @@ class Tokenizer {
   ~Tokenizer();
 
   std::unique_ptr<Scratch, void (*)(Scratch*)> make_scratch() const;
+  /// For a single text of so many bytes: with a word cache of that text's size, at most the usual.
+  std::unique_ptr<Scratch, void (*)(Scratch*)> make_scratch(std::size_t text_bytes) const;
 
   struct Encoded {
     std::uint32_t token_count = 0;  // appended to `ids`

@@ -207,6 +207,18 @@ TEST(LastCut, IsBeforeAChineseCharacterWhereThatIsAllowed) {
   EXPECT_EQ(last_cut("かな", 0, 6, rules), 0U);
 }
 
+TEST(WordCache, OfASmallTextKeepsAWordOfIt) {
+  for (const std::size_t text_bytes : {0, 1, 9, 4096}) {
+    SCOPED_TRACE(text_bytes);
+    WordCache cache(text_bytes);
+    Ids ids;
+    for (TokenId i = 0; i < 5000; ++i) cache.keep(std::to_string(i), Ids{i});
+    EXPECT_TRUE(cache.append("4999", ids));
+    EXPECT_EQ(ids, Ids{4999});
+    EXPECT_FALSE(cache.append("0", ids));
+  }
+}
+
 TEST(WordCache, KeepsShortWordsAndForgetsSome) {
   WordCache cache;
   Ids ids;
