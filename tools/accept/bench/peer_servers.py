@@ -14,7 +14,9 @@ NAME = "smollm2"
 OWN = "muster"
 # vLLM keeps what its library compiles, and takes two minutes all the same.
 START_LIMIT_S = 420
-VLLM_VARIABLES = {**QUIET, "VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1", "TRANSFORMERS_OFFLINE": "1"}
+# By itself it leaves one of two cores to its scheduler.
+VLLM_VARIABLES = {**QUIET, "VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1", "TRANSFORMERS_OFFLINE": "1",
+                  "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, CORES))}
 VLLM_MODEL = peer_packages.FOLDER / "smollm2-bf16"
 
 

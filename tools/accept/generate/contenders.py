@@ -4,7 +4,6 @@ of prompts off. llama.cpp and vLLM have servers of their own; around the librari
 """
 
 import contextlib
-import dataclasses
 import functools
 import json
 import os
@@ -76,10 +75,7 @@ def llama_server(kind, slots=1):
                  "--ctx-size", str(slots * SLOT_TOKENS), "--cache-ram", "0", "--offline"], NAME, extra=("--extra-body", '{"cache_prompt": false}'))
 
 
-def vllm():
-    peer = peer_servers.vllm()
-    # By itself it leaves one of two cores to its scheduler.
-    return dataclasses.replace(peer, variables={**peer.variables, "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, CORES))})
+vllm = peer_servers.vllm
 
 
 def library(environment, script, folder, make):
