@@ -20,7 +20,7 @@ FILES = {
     "a wrong column of JSON lines": (BACKEND + "scenario: {dataset_name: texts.jsonl, text_column_name: prompt}\n", "prompt"),
     "a wrong column of a CSV": (BACKEND + "scenario: {dataset_name: texts.csv, text_column_name: prompt}\n", "prompt"),
     "more texts than there are": (BACKEND + "scenario: {dataset_name: texts.csv, text_column_name: body, num_samples: 9}\n", "asks for 9 texts, and texts.csv has 1"),
-    "a precision that there is not": (BACKEND.replace("1xcpu", "1xcpu, torch_dtype: int8"), "backend.torch_dtype must be one of"),
+    "a precision that there is not": (BACKEND.replace("1xcpu", "1xcpu, torch_dtype: int4"), "backend.torch_dtype must be one of"),
     "a device that there is not": (BACKEND.replace("1xcpu", "[7]"), "backend.device_ids: 1 of 1 devices cannot be used"),
     "a model that there is not": (BACKEND.replace(str(TINY), "no/such"), "b.yaml:1: backend.model"),
     "a map that cuts the model": (BACKEND.replace("1xcpu", "2xcpu, device_map: balanced"), "cuts one model over 2 devices"),
