@@ -240,6 +240,12 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   if (!arguments.has("--rate") && !plan.finds_peak && arguments.has("--arrivals")) {
     return refuse("--arrivals counts with --rate");
   }
+  const bool is_one_trial = plan.trials == 1 && plan.points.size() == 1 && !plan.finds_peak;
+  if (is_one_trial && arguments.has("--cooldown")) {
+    return refuse(
+        "--cooldown is between trials, and there is one: it counts with --trials, several loads or "
+        "--find-peak");
+  }
   if (plan.finds_peak) {
     if (plan.objectives.empty())
       return refuse("--find-peak needs an objective: --slo latency_p99<500ms");

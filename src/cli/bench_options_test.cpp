@@ -84,6 +84,15 @@ TEST(BenchPlan, RaisesARateByCountOverTheRequests) {
   EXPECT_EQ(ramp_of({"--rate=10"}), 0);
 }
 
+TEST(BenchPlan, CoolsDownWhereverThereIsMoreThanOneTrial) {
+  for (const std::string more : {"--trials=2", "--clients=1,2", "--rate=5,10"}) {
+    const auto made = plan({"embed", "M", "--cooldown=5s", more});
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(made->cooldown_seconds, 5) << more;
+  }
+  EXPECT_TRUE(plan({"embed", "M", "--cooldown=5s", "--slo=latency_p99<50ms", "--find-peak"}));
+}
+
 TEST(BenchPlan, ReadsATrace) {
   const auto file = ::testing::TempDir() + "bench_trace." + std::to_string(::getpid());
   std::ofstream(file) << "0\n1.5\n";
@@ -166,6 +175,11 @@ TEST(BenchPlan, SaysWhatIsWrong) {
   EXPECT_EQ(refusal({"embed", "M", "--connections=2"}),
             "--connections counts with --rate or --trace; a closed loop has one for each client");
   EXPECT_EQ(refusal({"embed", "M", "--arrivals=constant"}), "--arrivals counts with --rate");
+  EXPECT_EQ(refusal({"embed", "M", "--cooldown=5s"}),
+            "--cooldown is between trials, and there is one: it counts with --trials, several "
+            "loads or --find-peak");
+  EXPECT_EQ(refusal({"embed", "M", "--cooldown=5s", "--trials=1"}),
+            refusal({"embed", "M", "--cooldown=5s"}));
   EXPECT_EQ(refusal({"embed", "M", "--rate=5", "--arrivals=normal"}),
             "--arrivals must be poisson or constant: \"normal\"");
   EXPECT_EQ(refusal({"embed", "M", "--warm-up=long"}),

@@ -90,7 +90,7 @@ CommandSpec bench_spec() {
              {"--timeout", "TIME", "for an answer (default: 60s)"},
              {"--warm-up", "auto|none|TIME", "what is not counted (default: auto, until steady)"},
              {"--trials", "N", "of each load, in random order (default: 1)"},
-             {"--cooldown", "TIME", "between trials (default: 1s)"},
+             {"--cooldown", "TIME", "between trials, where there are several (default: 1s)"},
              {"--seed", "N", "of everything random (default: 1)"}}},
            {"What is sent",
             {SettingId::Field},

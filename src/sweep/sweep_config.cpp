@@ -170,6 +170,9 @@ Status SweepConfig::check_together() const {
       return wrong(pair.key, pair.why);
     }
   }
+  if (is_given(K::Cooldown) && text(K::Trials) == "1") {
+    return wrong(K::Cooldown, "is between the trials of a point, and scenario.trials is 1");
+  }
   if (is_given(K::MetricsOutputDir) && text(K::MetricsEnabled) == "false") {
     return wrong(K::MetricsOutputDir, "counts with metrics.enabled: true");
   }

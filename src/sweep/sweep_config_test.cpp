@@ -180,6 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
              "scenario.dataset_name has its own"},
         Case{kMuster + "scenario: {arrivals: poisson}\n",
              "b.yaml:2: scenario.arrivals counts with scenario.rate"},
+        Case{kMuster + "scenario: {cooldown: 2s}\n",
+             "b.yaml:2: scenario.cooldown is between the trials of a point, and scenario.trials is "
+             "1"},
         Case{kMuster + "scenario: {clients: 2, rate: 5}\n",
              "b.yaml:2: scenario.clients and scenario.rate are two kinds of load"},
         Case{kMuster + "metrics: {carbon_intensity_g_per_kwh: 400}\n",
