@@ -68,14 +68,15 @@ double effective_count_of(std::span<const double> values, double value, double c
 }
 
 // Without two blocks there is no spread to judge by, and the mean stands without an interval.
-Estimate mean_estimate(std::span<const double> values, double confidence) {
+Estimate mean_estimate(std::span<const double> values, double least, double confidence) {
   const auto series = mean_of_series(values);
   Estimate mean{.value = series.mean};
   if (series.block_count < 2) return mean;
   const double half =
       std::sqrt(series.variance_of_mean) *
       student_quantile(1 - (1 - confidence) / 2, static_cast<double>(series.block_count - 1));
-  mean.low = series.mean - half;
+  // A time cannot be negative, and so its mean cannot either.
+  mean.low = least < 0 ? series.mean - half : std::max(0.0, series.mean - half);
   mean.high = series.mean + half;
   return mean;
 }
@@ -126,7 +127,7 @@ std::optional<Distribution> summarize(std::span<const double> values, double con
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
   Distribution result{.count = values.size(),
-                      .mean = mean_estimate(values, confidence),
+                      .mean = mean_estimate(values, sorted.front(), confidence),
                       .least = sorted.front(),
                       .most = sorted.back()};
   std::vector<double> scratch;

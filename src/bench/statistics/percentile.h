@@ -60,7 +60,8 @@ struct Distribution {
 std::span<const double> shown_percentiles();
 
 /// values: in the order of time. Intervals account for samples that depend on their neighbours
-/// (effective_count.h). nullopt without samples. Cost: n log n. Threads: pure.
+/// (effective_count.h). The interval of the mean is cut off at 0 where no value is below it, as
+/// with times, which cannot be negative. nullopt without samples. Cost: n log n. Threads: pure.
 std::optional<Distribution> summarize(std::span<const double> values,
                                       double confidence = kUsualConfidence);
 

@@ -75,6 +75,16 @@ TEST(Summarize, NamesWhatThereIs) {
   EXPECT_FALSE(summarize({}));
 }
 
+// 1 and 3: a mean of 2 with an error of 1, and t of one degree is 12.706. Two requests of a trial
+// have taken some time, however little is known of how long others take.
+TEST(Summarize, TheMeanOfTimesIsNotBelowZero) {
+  const auto few = summarize(std::vector<double>{1, 3});
+  EXPECT_EQ(few->mean.low, 0);
+  EXPECT_NEAR(*few->mean.high, 2 + 12.706, 1e-3);
+  // Values that may be negative have the whole interval.
+  EXPECT_NEAR(*summarize(std::vector<double>{-1, 1})->mean.low, -12.706, 1e-3);
+}
+
 // The full size is `./accept bench.4`.
 TEST(Summarize, TheIntervalHoldsTheTruthAsOftenAsItSays) {
   constexpr int kRuns = 1000;
