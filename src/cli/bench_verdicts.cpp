@@ -8,7 +8,7 @@
 #include "bench/result/figure_text.h"
 #include "cli/bench_view.h"
 #include "terminal/table.h"
-#include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 
@@ -41,7 +41,9 @@ std::string diff_text(const ResultDifference& difference, std::size_t width) {
                    one.is_valid ? verdict_words(one) : std::string("none: invalid")});
   }
   text += table.render(width);
-  for (const auto& note : difference.notes) text += fmt::format("note: {}\n", printable(note));
+  for (const auto& note : difference.notes) {
+    text += wrapped(note, {.width = width, .head = "note: ", .indent = 2});
+  }
   return text;
 }
 

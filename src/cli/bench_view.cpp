@@ -265,8 +265,8 @@ std::string parts_lines(const TrialSummary& summary) {
   }
   if (summary.is_saturated) {
     lines +=
-        "  all connections were busy at times: what requests waited for one is part of their\n"
-        "  latency, but not of their service time\n";
+        "  all connections were busy at times: what requests waited for one is part of their "
+        "latency, but not of their service time\n";
   }
   return lines;
 }

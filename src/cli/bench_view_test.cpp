@@ -62,11 +62,14 @@ TEST(BenchText, FitsEightyColumns) {
   auto made = result({trial(0.02)});
   auto& only = made.points[0].trials[0];
   only.summary.stages = {{.name = "queue", .seconds = 0.01}};
+  only.summary.is_saturated = true;
   only.machine.others_share = 0.5;
   only.samples.problems = {std::string(30, 'a') + " " + std::string(60, 'b')};
   for (const auto& text : {bench_text(made, 80), bench_text(result({trial(0.02, 0.0032)}), 80)}) {
     for (const auto& line : split(text, '\n')) EXPECT_LE(line.size(), 80U) << line;
   }
+  EXPECT_NE(bench_text(made, 80).find("one is part of\n    their latency, but"), std::string::npos)
+      << "one sentence, which goes on where its line ends";
   EXPECT_NE(bench_text(made, 80).find("failed: " + std::string(30, 'a') + "\n  bbb"),
             std::string::npos);
 }
@@ -173,7 +176,7 @@ TEST(BenchText, WhatCameFromOutsideMovesNoCursor) {
   EXPECT_NE(text.find("10.0 queue 2J"), std::string::npos) << text;
   ResultDifference difference;
   difference.notes = {"only A has \033[2J"};
-  EXPECT_NE(diff_text(difference, 80).find("note: only A has  [2J\n"), std::string::npos);
+  EXPECT_NE(diff_text(difference, 80).find("note: only A has [2J\n"), std::string::npos);
 }
 
 TEST(DiffText, SaysWhichSideIsWorse) {
@@ -198,6 +201,17 @@ TEST(DiffText, SaysWhichSideIsWorse) {
   const auto none = diff_text(difference, 80);
   EXPECT_EQ(first_line(none), "no verdict: nothing that was compared is valid");
   EXPECT_NE(none.find("none: invalid"), std::string::npos) << none;
+}
+
+TEST(DiffText, NotesFitTheTerminal) {
+  ResultDifference difference;
+  difference.notes = {
+      "poisson 100/s: latency_p99 is not compared: not each trial of A has it, and " +
+      std::string(30, 'x')};
+  const auto text = diff_text(difference, 60);
+  for (const auto& line : split(text, '\n')) EXPECT_LE(line.size(), 60U) << line;
+  EXPECT_NE(text.find("note: poisson 100/s: "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  "), std::string::npos) << "what goes on is indented";
 }
 
 TEST(DiffText, RatiosFarFromOneAreBounds) {
