@@ -81,6 +81,12 @@ std::string note_of(const SweepFiles& files) {
   return fmt::format("{}{}\n", kNoteHead, table.string());
 }
 
+// One that cannot be looked at, as on a share that is away, is not gone.
+bool is_gone(const fs::path& file) {
+  std::error_code fault;
+  return fs::status(file, fault).type() == fs::file_type::not_found;
+}
+
 // A table that is gone has no points any more.
 Status check_owner(const SweepFiles& files) {
   const auto file = files.folder / kNoteFile;
@@ -88,14 +94,16 @@ Status check_owner(const SweepFiles& files) {
   if (!fs::exists(file, ignored)) return Done{};
   const auto note = MUSTER_TRY(read_regular_file(file, kNoteBytesMost));
   if (note == note_of(files)) return Done{};
-  if (!note.starts_with(kNoteHead) || !note.ends_with('\n')) {
+  const bool names_a_table =
+      note.starts_with(kNoteHead) && note.ends_with('\n') && note.size() > kNoteHead.size() + 1;
+  if (!names_a_table) {
     return invalid_error(fmt::format(
         "{}: that is no note of muster bench run, and it would be overwritten: remove it",
         file.string()));
   }
   const auto named = note.substr(kNoteHead.size(), note.size() - kNoteHead.size() - 1);
   const auto owner = (real_path(files.folder) / named).lexically_normal();
-  if (real_path(owner) == real_path(files.table) || !fs::exists(owner, ignored)) return Done{};
+  if (real_path(owner) == real_path(files.table) || is_gone(owner)) return Done{};
   return invalid_error(
       fmt::format("{} has the points of {}: name another table by reporter.output_file, or "
                   "another folder by output_dir",

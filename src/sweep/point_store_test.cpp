@@ -236,14 +236,32 @@ TEST_F(PointStoreTest, GoesWithItsTableToAnyPlace) {
   EXPECT_FALSE(PointStore::open(files_)) << "the folder is the other one's now";
 }
 
+// Here a link that leads to itself; it may as well lie on a share that is away, or in a folder of
+// somebody else.
+TEST_F(PointStoreTest, ATableThatCannotBeLookedAtIsNotGone) {
+  fs::create_directories(folder_ / "s");
+  const SweepFiles other{.table = folder_ / "s/x.csv", .folder = files_.folder};
+  auto store = PointStore::open(other);
+  ASSERT_TRUE(store);
+  ASSERT_TRUE(store->begin());
+  EXPECT_TRUE(PointStore::open(files_)) << "the other table was never written";
+  fs::create_symlink("x.csv", other.table);
+  const auto taken = PointStore::open(files_);
+  ASSERT_FALSE(taken);
+  EXPECT_NE(taken.error().message.find(" has the points of "), std::string::npos)
+      << taken.error().message;
+}
+
 TEST_F(PointStoreTest, WritesOverNoNoteOfOthers) {
   fs::create_directories(files_.folder);
-  std::ofstream(files_.folder / ".table") << "mine\n";
-  const auto foreign = PointStore::open(files_);
-  ASSERT_FALSE(foreign);
-  EXPECT_EQ(foreign.error().message,
-            (files_.folder / ".table").string() +
-                ": that is no note of muster bench run, and it would be overwritten: remove it");
+  for (const std::string note : {"mine\n", "points of muster bench run: \n"}) {
+    std::ofstream(files_.folder / ".table") << note;
+    const auto foreign = PointStore::open(files_);
+    ASSERT_FALSE(foreign) << note;
+    EXPECT_EQ(foreign.error().message,
+              (files_.folder / ".table").string() +
+                  ": that is no note of muster bench run, and it would be overwritten: remove it");
+  }
 }
 
 TEST_F(PointStoreTest, WritesOverNothingOfOthers) {
