@@ -260,8 +260,11 @@ std::string parts_lines(const TrialSummary& summary) {
     }
     // What is left over is network, queues of the kernel, and what the server does not count.
     const double server_side = parts.first_byte_wait + parts.receiving;
-    lines += fmt::format("  of which the server reports: {}; elsewhere {}\n",
-                         fmt::join(words, " + "), milliseconds_text(server_side - sum));
+    lines += fmt::format("  of which the server reports: {}", fmt::join(words, " + "));
+    if (sum <= server_side) {
+      lines += fmt::format("; elsewhere {}", milliseconds_text(server_side - sum));
+    }
+    lines += "\n";
   }
   if (summary.is_saturated) {
     lines +=
@@ -285,6 +288,18 @@ std::string machine_line(const BenchTrial& trial) {
     line += fmt::format(", stolen {:.1f} %", kPerCent * *use.stolen_share);
   }
   return line + "\n";
+}
+
+// Of all trials, as all that a reader must know of the stages.
+std::string doubts_line(const BenchPoint& point) {
+  StageDoubts doubts;
+  std::uint64_t answered = 0;
+  for (const auto& trial : point.trials) {
+    doubts.too_long += trial.summary.stage_doubts.too_long;
+    doubts.left_out += trial.summary.stage_doubts.left_out;
+    answered += trial.summary.answered;
+  }
+  return doubts.has_any() ? stage_doubts_text(doubts, answered) + "\n" : std::string();
 }
 
 std::string problems_lines(const BenchTrial& trial) {
@@ -337,7 +352,7 @@ std::string point_text(const BenchPoint& point, std::size_t width) {
   const auto& trial = point.trials.front();
   auto text = fmt::format("\n{}\n", point.load);
   if (point.trials.size() > 1) {
-    auto lines = requests_words(point) + "\n" + objectives_lines(point);
+    auto lines = requests_words(point) + "\n" + doubts_line(point) + objectives_lines(point);
     for (const auto& one : point.trials) lines += problems_lines(one);
     return text + trials_table(point, width) + fitted(lines, width);
   }
@@ -345,7 +360,8 @@ std::string point_text(const BenchPoint& point, std::size_t width) {
   auto lines = requests_line(point) + warm_up_line(summary);
   if (summary.tokens) lines += tokens_line(*summary.tokens);
   if (summary.answered > 0) lines += parts_lines(summary);
-  lines += machine_line(trial) + objectives_lines(point) + problems_lines(trial);
+  lines +=
+      doubts_line(point) + machine_line(trial) + objectives_lines(point) + problems_lines(trial);
   return text + times_table(summary, width) + fitted(lines, width);
 }
 

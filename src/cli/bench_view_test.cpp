@@ -83,6 +83,23 @@ TEST(BenchText, ExplainsWaitsForConnections) {
             std::string::npos);
 }
 
+// 0.03 s of an answer of 0.02: a negative rest would be the time of nothing.
+TEST(BenchText, SaysThatStagesCannotBeRight) {
+  auto one = trial(0.02);
+  one.samples.stages = {{"work", std::vector<double>(500, 0.03)}};
+  one.samples.stages_left_out = 7;
+  one.summary = summarize_trial(one.samples, {.is_open_loop = true, .warm_up = {.seconds = 0.0}});
+  const auto text = bench_text(result({one}), 200);
+  EXPECT_NE(text.find("of which the server reports: 30.0 work\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("in 500 of 500 answers the server's stages are longer than it had the "
+                      "request: they overlap, or its clock is wrong; 7 of the times "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(bench_text(result({one, one}), 200).find("in 1,000 of 1,000 answers the server's"),
+            std::string::npos);
+  EXPECT_EQ(bench_text(result({trial(0.02)}), 200).find("the server's stages"), std::string::npos);
+}
+
 // Each counts 499 answers, so an answer is 0.1/s; t of two degrees is 4.303: 0.25/s to both sides.
 TEST(BenchText, ShowsMeansOverTrials) {
   const auto text = bench_text(result({trial(0.02), trial(0.021), trial(0.022)}), 80);

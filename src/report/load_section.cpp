@@ -131,8 +131,9 @@ std::string parts_words(const ReportTrial& trial) {
                          cut_text(stage.name, kProblemBytesMost));
     is_first = false;
   }
-  return words + fmt::format("; elsewhere {}",
-                             milliseconds_text(parts.first_byte_wait + parts.receiving - sum));
+  const double server_side = parts.first_byte_wait + parts.receiving;
+  if (sum > server_side) return words;
+  return words + fmt::format("; elsewhere {}", milliseconds_text(server_side - sum));
 }
 
 std::string generator_words(const ReportTrial& trial) {
@@ -177,8 +178,22 @@ std::string objectives_table(const ReportLoad& load) {
   return table.html();
 }
 
+// Of all trials; empty where nothing speaks against what the server reports.
+std::string doubts_words(const ReportLoad& load) {
+  StageDoubts doubts;
+  std::uint64_t answered = 0;
+  for (const auto& trial : load.trials) {
+    doubts.too_long += trial.stage_doubts.too_long;
+    doubts.left_out += trial.stage_doubts.left_out;
+    answered += trial.answered.value_or(0);
+  }
+  return stage_doubts_text(doubts, answered);
+}
+
 std::string problems_list(const ReportLoad& load) {
   std::string html;
+  const auto doubts = doubts_words(load);
+  if (!doubts.empty()) html += fmt::format("<li>{}</li>\n", html_escaped(doubts));
   std::size_t count = 0;
   for (const auto& trial : load.trials) {
     for (const auto& problem : trial.problems) {

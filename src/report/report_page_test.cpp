@@ -99,6 +99,19 @@ TEST(ReportPage, HasEveryFigureWithItsInterval) {
   }
 }
 
+// 20 ms of an answer of 10: nothing is left for elsewhere.
+TEST(ReportPage, SaysThatStagesCannotBeRight) {
+  auto trial = made_trial(500, 0.01);
+  trial.parts = TimeParts{.first_byte_wait = 0.01};
+  trial.stages = {{"work", 0.02}};
+  trial.stage_doubts = {.too_long = 3, .left_out = 0};
+  const auto page = page_of({made_result("a.json", {trial})});
+  EXPECT_TRUE(has(page, "<li>in 3 of 500 answers the server&#39;s stages are longer than it had"));
+  EXPECT_TRUE(has(page, "of which the server reports 20.0 work"));
+  EXPECT_FALSE(has(page, "elsewhere"));
+  EXPECT_FALSE(has(page_of({made_result("a.json", {made_trial(500, 0.01)})}), "<li>in "));
+}
+
 TEST(ReportPage, ShowsTrialsByTheirMeansAndEachByItself) {
   auto result = made_result("a.json", {made_trial(500, 0.02), made_trial(500, 0.04)});
   result.loads[0].over_trials["latency_p50"] = {.value = 0.03, .low = 0.01, .high = 0.05};

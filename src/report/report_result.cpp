@@ -208,6 +208,9 @@ ReportTrial trial_of(const Json& json) {
   for (const auto& [name, value] : object_of(json, "server_stages").items()) {
     if (const auto seconds = number_in(value)) trial.stages.push_back({name, *seconds});
   }
+  const auto& doubts = member(json, "server_stage_doubts");
+  trial.stage_doubts = {.too_long = count_of(doubts, "too_long").value_or(0),
+                        .left_out = count_of(doubts, "left_out").value_or(0)};
   const auto& machine = member(json, "machine");
   trial.others_share = number_of(machine, "others_share");
   trial.stolen_share = number_of(machine, "stolen_share");

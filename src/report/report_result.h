@@ -55,6 +55,7 @@ struct ReportTrial {
   std::string token_source = {};
   std::optional<TimeParts> parts = {};
   std::vector<StageTime> stages = {};
+  StageDoubts stage_doubts = {};
   std::optional<double> others_share = {};
   std::optional<double> stolen_share = {};
   std::vector<std::string> problems = {};

@@ -24,6 +24,7 @@ BenchTrial trial() {
   }
   made.samples.samples.push_back({.intended = 1});
   made.samples.stages = {{"status", std::vector<double>(101, 0.01)}};  // as a column is called
+  made.samples.stages_left_out = 4;
   made.samples.sending_seconds = 1;
   made.samples.problems = {"<b>"};
   made.summary = summarize_trial(
@@ -75,6 +76,8 @@ TEST(ReadReportResult, HasWhatWasWritten) {
   EXPECT_NEAR(one.times[0].distribution.most, 0.5, 1e-9);
   ASSERT_EQ(one.stages.size(), 1U);
   EXPECT_EQ(one.stages[0].name, "status");
+  EXPECT_EQ(one.stage_doubts.too_long, 0U) << "10 ms of each answer of 20";
+  EXPECT_EQ(one.stage_doubts.left_out, 4U);
   EXPECT_EQ(one.problems, std::vector<std::string>{"<b>"});
   ASSERT_EQ(one.samples.size(), 101U);
   EXPECT_NEAR(one.samples[0].latency.value_or(0), 0.5, 1e-9);

@@ -3,7 +3,6 @@
 #include "bench/load/load_client.h"
 
 #include "bench/load/refusal_text.h"
-#include "bench/load/server_timing.h"
 
 namespace muster {
 namespace {
@@ -53,7 +52,7 @@ void LoadClient::on_head(int status, const HttpHeaders& headers) {
   ended_.sample.first_byte = owner_.now();
   ended_.sample.status = status;
   ended_.sample.outcome = end_of_status(status);
-  ended_.stages = server_stages(headers);
+  ended_.timing = server_stages(headers);
   ended_.server = find_header(headers, "server").value_or("");
 }
 

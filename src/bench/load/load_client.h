@@ -9,6 +9,7 @@
 
 #include "bench/load/answer_reader.h"
 #include "bench/load/sample.h"
+#include "bench/load/server_timing.h"
 #include "net/http_client_connection.h"
 
 namespace muster {
@@ -16,7 +17,7 @@ namespace muster {
 /// A request that has come to its end, with what only some of them have.
 struct EndedRequest {
   Sample sample;
-  std::vector<std::pair<std::string, double>> stages = {};  // that the server reports
+  ServerStages timing = {};  // that the server reports
   std::vector<double> token_times = {};
   std::string text = {};                    // of the answer, where it is kept
   std::string server = {};                  // the header of that name

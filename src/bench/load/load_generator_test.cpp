@@ -230,6 +230,21 @@ TEST_F(LoadGeneratorTest, NamesEachWayOfFailing) {
                                                        "the status is 500", "the status is 404"}));
 }
 
+// Durations that are no time, and names beyond the 64 that become columns, as where a server puts
+// the number of the request into them: 70 answers with 1 and 1 each, 6 of them with too new a name.
+TEST_F(LoadGeneratorTest, CountsStagesThatItCannotKeep) {
+  std::atomic<int> count = 0;
+  start([&](const HttpRequest&, const HttpRespond& respond) {
+    respond(
+        {.body = "ok",
+         .headers = {{"Server-Timing", "r" + std::to_string(count++) + ";dur=0, total;dur=soon"}}});
+  });
+  const auto trial = run({.requests_most = 70});
+  ASSERT_TRUE(trial) << trial.error().message;
+  EXPECT_EQ(trial->stages.size(), 64U);
+  EXPECT_EQ(trial->stages_left_out, 76U);
+}
+
 // The third sentence of a status says no more than the first two; that of another one does.
 TEST_F(LoadGeneratorTest, TellsWhatTheServerSaysOfARefusal) {
   std::atomic<int> count = 0;

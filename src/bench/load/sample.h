@@ -74,6 +74,7 @@ struct TrialSamples {
   std::vector<Sample> samples;
   std::vector<float> gaps;  // seconds between the pieces of a stream
   std::vector<StageColumn> stages;
+  std::uint64_t stages_left_out = 0;  // times that a server reports, and that are none, or too many
   std::vector<std::string> texts;     // of the answers, where they are kept; one for each sample
   std::vector<double> tick_lateness;  // seconds: how late a timer of 10 ms was served
   double sending_seconds = 0;         // how long was sent

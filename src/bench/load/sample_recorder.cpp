@@ -44,10 +44,14 @@ void SampleRecorder::add(EndedRequest ended) {
   if (keeps_text_) samples_.texts.push_back(std::move(ended.text));
   if (samples_.server.empty()) samples_.server = std::move(ended.server);
   if (ended.problem) keep_problem(sample, std::move(*ended.problem));
-  for (auto& [name, duration] : ended.stages) {
+  samples_.stages_left_out += ended.timing.left_out;
+  for (auto& [name, duration] : ended.timing.stages) {
     auto column = std::ranges::find(samples_.stages, name, &StageColumn::name);
     if (column == samples_.stages.end()) {
-      if (samples_.stages.size() == kStagesMost) continue;
+      if (samples_.stages.size() == kStagesMost) {
+        ++samples_.stages_left_out;
+        continue;
+      }
       samples_.stages.push_back({std::move(name), {}});
       column = samples_.stages.end() - 1;
     }

@@ -1,6 +1,7 @@
 // Stages that a server reports of itself, to set beside what the client has measured. The standard
-// header goes before TEI's own. A value that is no number is skipped rather than an error, since a
-// header must not spoil a trial, and the number of stages is bounded because each becomes a column.
+// header goes before TEI's own. A value that is no number is counted and left out rather than an
+// error, since a header must not spoil a trial, and the number of stages is bounded because each
+// becomes a column.
 // Source: W3C, Server Timing; text-embeddings-inference, router/src/http/server.rs; RFC 9110,
 // section 5.6.4 (quoted strings) and 5.3 (a field that comes several times is one list).
 
@@ -61,49 +62,51 @@ std::string_view without_quotes(std::string_view text) {
   return is_quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-// "queue;desc="waits";dur=1.5"
-std::optional<std::pair<std::string, double>> read_metric(std::string_view text) {
-  std::optional<double> duration;
-  const auto parts = split_unquoted(text, ';');
-  const auto name = trim(parts.front());
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const auto equals = parts[i].find('=');
-    if (equals == std::string_view::npos || trim(parts[i].substr(0, equals)) != "dur") continue;
-    duration = milliseconds_in(without_quotes(trim(parts[i].substr(equals + 1))));
-  }
-  if (name.empty() || !duration) return std::nullopt;
-  return std::pair(std::string(name), *duration);
-}
-
-bool is_server_timing(std::string_view name) {
-  constexpr std::string_view kName = "server-timing";
-  return std::ranges::equal(name, kName, [](char a, char b) {
+// Letters of either case are alike in names of fields and of parameters. lower: in lower case.
+bool is_named(std::string_view name, std::string_view lower) {
+  return std::ranges::equal(name, lower, [](char a, char b) {
     return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
   });
+}
+
+void keep_stage(std::string_view name, std::string_view milliseconds, ServerStages& found) {
+  const auto duration = milliseconds_in(milliseconds);
+  if (name.empty() || !duration || found.stages.size() == kStagesMost) {
+    ++found.left_out;
+  } else {
+    found.stages.emplace_back(name, *duration);
+  }
+}
+
+// "queue;desc="waits";dur=1.5"
+void read_metric(std::string_view text, ServerStages& found) {
+  const auto parts = split_unquoted(text, ';');
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto equals = std::min(parts[i].find('='), parts[i].size());
+    if (!is_named(trim(parts[i].substr(0, equals)), "dur")) continue;
+    const auto value = parts[i].substr(std::min(equals + 1, parts[i].size()));
+    return keep_stage(trim(parts.front()), without_quotes(trim(value)), found);
+  }
 }
 
 }  // namespace
 
 // Only one of both sources is read, or a server that sends both would have its stages counted
 // twice.
-std::vector<std::pair<std::string, double>> server_stages(const HttpHeaders& headers) {
-  std::vector<std::pair<std::string, double>> stages;
+ServerStages server_stages(const HttpHeaders& headers) {
+  ServerStages found;
   bool has_timing = false;
   for (const auto& header : headers) {
-    if (!is_server_timing(header.first)) continue;
+    if (!is_named(header.first, "server-timing")) continue;
     has_timing = true;
-    for (const auto text : split_unquoted(header.second, ',')) {
-      if (stages.size() == kStagesMost) break;
-      if (auto metric = read_metric(text)) stages.push_back(std::move(*metric));
-    }
+    for (const auto text : split_unquoted(header.second, ',')) read_metric(text, found);
   }
-  if (has_timing) return stages;
+  if (has_timing) return found;
   for (const auto& tei : kTeiHeaders) {
     const auto value = find_header(headers, tei.header);
-    const auto duration = value ? milliseconds_in(*value) : std::nullopt;
-    if (duration) stages.emplace_back(tei.stage, *duration);
+    if (value) keep_stage(tei.stage, trim(*value), found);
   }
-  return stages;
+  return found;
 }
 
 }  // namespace muster

@@ -46,6 +46,21 @@ std::string_view token_source_words(std::string_view source) {
   return source == "tokenizer" ? "the tokenizer" : "pieces of the stream";
 }
 
+std::string stage_doubts_text(const StageDoubts& doubts, std::uint64_t answered) {
+  std::string text;
+  if (doubts.too_long > 0) {
+    text = fmt::format(
+        "in {} of {} answers the server's stages are longer than it had the request: they overlap, "
+        "or its clock is wrong",
+        with_thousands(doubts.too_long), with_thousands(answered));
+  }
+  if (doubts.left_out > 0) {
+    text += fmt::format("{}{} of the times that the server reports are none, or of too many names",
+                        text.empty() ? "" : "; ", with_thousands(doubts.left_out));
+  }
+  return text;
+}
+
 std::string time_text(double seconds) {
   if (seconds < 1) return milliseconds_text(seconds) + " ms";
   return figure_text(seconds) + " s";

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "bench/result/trial_summary.h"
 
 namespace muster {
 
@@ -29,6 +32,10 @@ std::string ratio_text(double ratio);
 /// Who counted the tokens of replies, by the name that a result has for it: "usage", "tokenizer",
 /// else the pieces of the stream were counted.
 std::string_view token_source_words(std::string_view source);
+
+/// Why stages that a server reports are not to be believed, as one sentence without its end; empty
+/// where nothing speaks against them. answered: requests that are counted.
+std::string stage_doubts_text(const StageDoubts& doubts, std::uint64_t answered);
 
 /// A time in the unit that suits it: "0.213 ms", "12.3 ms", "4.56 s".
 std::string time_text(double seconds);

@@ -30,6 +30,16 @@ TEST(FigureText, ComparisonsHaveTheUnitOfTheirFigure) {
   EXPECT_EQ(compared_text("error_rate", 0.00125), "0.125 %");
 }
 
+TEST(FigureText, SaysWhyStagesAreDoubted) {
+  EXPECT_EQ(stage_doubts_text({}, 60), "");
+  EXPECT_EQ(stage_doubts_text({.too_long = 3, .left_out = 1200}, 60),
+            "in 3 of 60 answers the server's stages are longer than it had the request: they "
+            "overlap, or its clock is wrong; 1,200 of the times that the server reports are none, "
+            "or of too many names");
+  EXPECT_EQ(stage_doubts_text({.left_out = 2}, 60),
+            "2 of the times that the server reports are none, or of too many names");
+}
+
 TEST(FigureText, RatiosFarFromOneAreBounds) {
   EXPECT_EQ(ratio_text(1.0631), "1.063");
   EXPECT_EQ(ratio_text(999.9), "999.900");

@@ -175,6 +175,8 @@ void add_figures(Json& json, const TrialSummary& summary) {
   json["parts"] = parts_json(summary);
   json["server_stages"] = Json::object();
   for (const auto& stage : summary.stages) json["server_stages"][stage.name] = stage.seconds;
+  json["server_stage_doubts"] = {{"too_long", summary.stage_doubts.too_long},
+                                 {"left_out", summary.stage_doubts.left_out}};
   json["figures"] = Json::object();
   for (const auto& [name, value] : figures_of(summary)) json["figures"][name] = number(value);
 }

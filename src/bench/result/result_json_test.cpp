@@ -60,6 +60,7 @@ TEST(ResultJson, HoldsFiguresAndSamples) {
   EXPECT_NEAR(first["latency"]["p50"]["value"].get<double>(), 0.02, 1e-9);
   EXPECT_EQ(first["latency"]["p99"], nullptr);
   EXPECT_EQ(first["first_token"], nullptr);
+  EXPECT_EQ(first["server_stage_doubts"], (Json{{"too_long", 0}, {"left_out", 0}}));
   const auto& samples = first["samples"];
   EXPECT_EQ(samples["intended_ns"].size(), 81U);
   EXPECT_EQ(samples["latency_ns"][0], 20'000'000);

@@ -20,6 +20,7 @@ constexpr double kMedian = 0.5;
 constexpr double kTail = 0.99;
 constexpr double kKeptShare = 0.95;  // of what is sent, else a queue grows without end
 constexpr std::size_t kEarlyPart = 10;
+constexpr double kStageRounding = 1e-3;  // of TEI's headers, whole milliseconds each
 
 using Samples = std::vector<const Sample*>;
 
@@ -147,6 +148,20 @@ std::vector<StageTime> stage_shares(const TrialSamples& trial, const Samples& an
   return shares;
 }
 
+// Stages that overlap, as a total beside its parts, or of a clock that is wrong.
+StageDoubts stage_doubts(const TrialSamples& trial, const Samples& answered) {
+  StageDoubts doubts{.left_out = trial.stages_left_out};
+  for (const auto* sample : answered) {
+    const auto at = static_cast<std::size_t>(sample - trial.samples.data());
+    double over = sample->started - sample->first_byte;
+    for (const auto& stage : trial.stages) {
+      if (!std::isnan(stage.seconds[at])) over += stage.seconds[at] - kStageRounding;
+    }
+    if (over > 0) ++doubts.too_long;
+  }
+  return doubts;
+}
+
 std::optional<TokenCounts> count_tokens(const Samples& answered, const TrialSummary& summary,
                                         bool counts_with_tokenizer) {
   TokenCounts counts;
@@ -238,6 +253,7 @@ TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
   summary.per_token = summarize(values_of(answered, time_per_token));
   summary.parts = time_parts(answered);
   summary.stages = stage_shares(trial, answered);
+  summary.stage_doubts = stage_doubts(trial, answered);
   summary.tokens = count_tokens(answered, summary, plan.counts_with_tokenizer);
   summary.generator = check_generator(trial, answered, plan, summary.warm_up_seconds);
   // Those that never got an answer have waited longest.

@@ -41,6 +41,16 @@ struct StageTime {
   double seconds = 0;
 };
 
+/// What speaks against the stages that a server reports.
+struct StageDoubts {
+  /// Answered requests that their stages, together, exceed by more than a millisecond a stage (to
+  /// which servers round): from the sending to the head of the answer there was no such time.
+  std::uint64_t too_long = 0;
+  std::uint64_t left_out = 0;  // reported times that are none, or of too many names; of all answers
+
+  bool has_any() const { return too_long > 0 || left_out > 0; }
+};
+
 struct TokenCounts {
   std::uint64_t input = 0;
   std::uint64_t output = 0;
@@ -82,6 +92,7 @@ struct TrialSummary {
   std::optional<Distribution> per_token;
   TimeParts parts;
   std::vector<StageTime> stages;
+  StageDoubts stage_doubts;
   std::optional<TokenCounts> tokens;
   GeneratorCheck generator;
   bool is_saturated = false;  // requests waited for a connection

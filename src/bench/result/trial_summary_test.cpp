@@ -67,6 +67,24 @@ TEST(SummarizeTrial, ThePartsAddUpToTheLatency) {
   EXPECT_NEAR(summary.stages[1].seconds, 0.005, 1e-12);  // over all answers
 }
 
+// Sent at 0 and answered so that the head is here at 0.048: what a server did before that is at
+// most so long, but for what it rounds.
+TEST(SummarizeTrial, StagesThatAreLongerThanTheAnswerAreDoubted) {
+  TrialSamples trial;
+  for (int i = 0; i < 4; ++i) trial.samples.push_back(answered(i, 0.05));
+  trial.sending_seconds = 4;
+  // 0.0495 alone; 0.047 twice, as of a total beside its only part; 0.05 of one that failed.
+  trial.stages = {StageColumn{"work", {0.0495, 0.047, kNever, 0.05}},
+                  StageColumn{"total", {kNever, 0.047, kNever, 0.05}}};
+  trial.samples[3].outcome = SampleEnd::BadStatus;
+  trial.stages_left_out = 2;
+  const auto doubts = summarize_trial(trial, kWhole).stage_doubts;
+  EXPECT_EQ(doubts.too_long, 2U);
+  EXPECT_EQ(doubts.left_out, 2U);
+  trial.stages = {StageColumn{"work", {0.0485, kNever, kNever, kNever}}};
+  EXPECT_EQ(summarize_trial(trial, kWhole).stage_doubts.too_long, 0U) << "0.5 ms are rounding";
+}
+
 TEST(SummarizeTrial, RequestsOfOneMomentHaveNoRate) {
   TrialSamples trial;  // a trace whose times are all 0
   for (int i = 0; i < 10; ++i) trial.samples.push_back(answered(0, 0.05));
