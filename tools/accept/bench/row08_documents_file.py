@@ -2,6 +2,7 @@
 
 import json
 
+from bench.running import null_server
 from bench.sweeps import GPU_KEYS, TINY, Sweep, stand_in_devices
 from generate.reference import SMOLLM2
 from programs import ROOT
@@ -12,6 +13,12 @@ IS_TIMED = False
 
 EXAMPLE = (ROOT / "examples" / "bench" / "multigpu.yaml").read_text()
 COUNTS = (1, 4, 2, 8)
+# What the file says, as each point has it.
+KEYS = {"name": "multigpu", "backend": "muster", "device_map": "auto", "torch_dtype": "auto", "model": str(TINY), "dataset_name": "prompts.jsonl",
+        "text_column_name": "text", "num_samples": "10", "truncation": "true", "reasoning": "false", "batch_size": "1",
+        "metrics_enabled": "true", "project_name": "multigpu", "country_iso_code": "USA"}
+# And what the command that measures it has of them; its devices are checked by their count.
+WORDS = {"--precision=auto", "--auto-truncate", "--requests=10", "--batch=1", "--input=prompts.jsonl", "--field=text", "--rate=5"}
 
 
 def file_for(count):
@@ -38,6 +45,16 @@ def measure_gpus(report):
     differences = sweep.differences()
     report.add(holds("the table is equal to the points' files", not differences, f"{len(differences)} differences {differences[:3]}"))
     rows = {len(row["config_device_ids"].split(",")): row for row in sweep.rows()}
+    unlike = [f"{key}: {row.get(f'config_{key}')!r}" for row in rows.values() for key, text in KEYS.items() if row.get(f"config_{key}") != text]
+    unlike += [f"{count}: {row['config_max_memory']!r}" for count, row in rows.items() if row["config_max_memory"].count("20GB") != count]
+    report.add(holds("every key of the file stands in each point as the file has it", not unlike and len(rows) == 4, f"{unlike[:3] or 'yes'}"))
+    commands = [result["command"] for result in sweep.results()]
+    without = [sorted(WORDS.difference(words)) for words in commands if not WORDS <= set(words)]
+    devices = sorted(word.count("cuda:") for words in commands for word in words if word.startswith("--devices="))
+    report.add(holds("and each was measured by a command that has them", not without and devices == sorted(COUNTS),
+                     f"without {without[:2] or 'none'}, of {devices} devices"))
+    asked = [(row["summary_total_prompts"], row["summary_successful_prompts"]) for row in rows.values()]
+    report.add(holds("all ten prompts were sent and answered", asked == [("10", "10")] * 4, asked))
     absent = [f"{count}: {key} of {index}" for count, row in rows.items() for index in range(8) for key in GPU_KEYS
               if bool(row.get(f"gpu_stats_gpu_{index}_{key}")) != (index < count)]
     report.add(holds("each GPU of a point has its readings, and no other", not absent and len(rows) == 4, f"{absent[:3] or 'yes'}"))
@@ -66,10 +83,23 @@ def measure_decoder(report):
     report.add(holds("the table is equal to the points' files", not sweep.differences(), "yes"))
 
 
+def measure_server():
+    """The other type of document 1, vllm: a server that runs already."""
+    with null_server() as url:
+        sweep = Sweep("bench-run-vllm")
+        sweep.write("b.yaml", f"backend: {{type: vllm, endpoint: \"{url}/v1\", model: \"null\", task: text-generation}}\n"
+                              "scenario: {num_samples: 6, generate_kwargs: {max_new_tokens: 4}}\nreporter: {output_file: x.csv}\n")
+        code, _, said = sweep.run("b.yaml")
+    seen = [(result["run"]["config"]["backend"], result["run"]["summary"]["total_completion_tokens"]) for result in sweep.results()]
+    return holds("type: vllm is any server that speaks OpenAI's API", code in (0, 22) and seen == [("openai", 24)],
+                 f"exit code {code}, {seen} {said[-200:] if code not in (0, 22) else ''}", "('openai', 24 tokens)")
+
+
 def skip_reason():
     return None if SMOLLM2.exists() else "there is no SmolLM2 in .deps/models"
 
 
 def measure(report, arguments):
     measure_gpus(report)
+    report.add(measure_server())
     measure_decoder(report)
