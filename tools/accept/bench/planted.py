@@ -6,15 +6,18 @@ import time
 
 SHORT_S, LONG_S = 0.005, 0.025
 PLACES = ("reading", "head", "body")
-HEAD, BODY = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n", b"ok\n"
+HEAD, BODY = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n", b"ok\n"
 RECEIVE_BYTES = 1 << 18  # of each socket, so that a large request does not fit into what the kernel takes for it
 
 
 class PlantedServer:
-    """Use it with `with`. place: one of PLACES, or None. Each request waits there, so that buffers are as full in all of them."""
+    """Use it with `with`. place: one of PLACES, or None. Each request waits there, so that buffers are as full in all of them.
+    timing: what it says of its stages, whatever they are.
+    """
 
-    def __init__(self, place=None):
+    def __init__(self, place=None, timing=None):
         self.place = place
+        self.head = (HEAD + (f"Server-Timing: {timing}\r\n" if timing else "") + "\r\n").encode()
         self.delays = []  # seconds for which each request was really held up
         self.first = self.last = None  # when the first request came and the last answer went: time.monotonic()
         self.buffer = bytearray(1 << 20)
@@ -58,7 +61,7 @@ class PlantedServer:
         self.hold("reading", is_long)
         self.read_request(connection)
         self.hold("head", is_long)
-        connection.sendall(HEAD)
+        connection.sendall(self.head)
         self.hold("body", is_long)
         connection.sendall(BODY)
         self.last = time.monotonic()

@@ -134,6 +134,17 @@ def measure_stages(report):
                            100 * abs(sum(trial["server_stages"].values()) / waited - 1), SUM_PERCENT, 2, " %"))
 
 
+def measure_nonsense(report):
+    """A server that says of its stages what cannot be: a second of which nobody saw anything, and a time below zero."""
+    with PlantedServer(timing="work;dur=1000, queue;dur=-3") as server:
+        code, printed, said = running.bench("http", server.url, "--clients", 1, "--requests", REQUESTS, "--warm-up", "none")
+    words = " ".join(printed.split())
+    report.add(holds("stages that cannot be are told, and leave no negative time",
+                     code in (0, running.LATE) and f"in {REQUESTS} of {REQUESTS} answers the server's stages are longer" in words and
+                     f"{REQUESTS} of the times that the server reports are none" in words and "elsewhere" not in words,
+                     words[-300:] or said[-300:]))
+
+
 def measure_stream(report):
     """The second token comes later."""
     parts = {}
@@ -222,5 +233,6 @@ def measure(report, arguments):
     measure_waits(report)
     measure_server_places(report)
     measure_stages(report)
+    measure_nonsense(report)
     measure_stream(report)
     measure_device(report)
