@@ -1,10 +1,14 @@
-"""What cannot be measured is refused in one sentence, and nothing is written; a server's nonsense is an error, and no point."""
+"""What cannot be measured is refused in one sentence, and nothing is written; a server's nonsense is an error, and no point; a wall clock
+that steps changes no figure."""
+
+import subprocess
 
 from bench.running import null_server
 from bench.sweeps import TINY, Sweep
-from report import holds
+from programs import scratch
+from report import holds, skipped
 
-TITLE = "bad input of `bench run`: one sentence, nothing half-written"
+TITLE = "bad input of `bench run`: one sentence, nothing half-written; a clock that steps"
 IS_TIMED = False
 
 BACKEND = f"backend: {{model: {TINY}, device_ids: 1xcpu}}\n"
@@ -33,6 +37,59 @@ FILES = {
     "two documents": ("a: 1\n---\nb: 2\n", "more than one document"),
 }
 
+# Loaded before a program's libraries: its wall clock is an hour back in every second tenth of a second.
+STEPPING_CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  int (*real)(clockid_t, struct timespec *) = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+  const int result = real(clock, now);
+  struct timespec steady;
+  if (result == 0 && clock == CLOCK_REALTIME && real(CLOCK_MONOTONIC, &steady) == 0 && steady.tv_nsec / 100000000 % 2 == 1) now->tv_sec -= 3600;
+  return result;
+}
+"""
+SERVICE_S, TEXTS, BATCHES = 0.02, 24, [1, 2, 4, 6, 8, 12]
+
+
+def measure_clock(report):
+    """A sweep whose wall clock jumps by an hour twenty times a second: its latencies, its rates and --resume know nothing of it."""
+    library = scratch("stepping-clock.so")
+    built = subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", "-", "-ldl"], input=STEPPING_CLOCK, text=True, capture_output=True)
+    if built.returncode != 0:
+        report.add(skipped("a clock that steps", built.stderr.strip()[-300:]))
+        return
+    env = {"LD_PRELOAD": str(library)}
+    with null_server("--law", "deterministic", "--mean", SERVICE_S) as url:
+        sweep = Sweep("bench-run-clock")
+        sweep.write("b.yaml", f"backend: {{url: \"{url}\", model: \"null\", task: embed}}\n"
+                              f"scenario: {{num_samples: {TEXTS}, warm_up: none, trials: 2, cooldown: 100ms,\n"
+                              f"  input_shapes: {{batch_size: {BATCHES}}}}}\n"
+                              "reporter: {output_file: x.csv}\n")
+        code, _, said = sweep.run("b.yaml", env=env)
+        results = sweep.results()
+        files = {path: path.read_bytes() for path in sweep.files()}
+        again, _, said_again = sweep.run("b.yaml", "--resume", env=env)
+    begun = [trial["started_at"] for result in results for point in result["points"] for trial in point["trials"]]
+    # Twelve trials of half a second at most, which begin within a minute where nothing moves the clock.
+    report.raw["trials begun at, the clock stepping"] = begun
+    report.add(holds("a clock that steps: it did", len(begun) == 2 * len(BATCHES) and max(begun) - min(begun) > 3000,
+                     f"{len(begun)} trials, {max(begun, default=0) - min(begun, default=0):.0f} s apart", "about an hour apart"))
+    latencies = [value / 1e9 for result in results for point in result["points"] for trial in point["trials"]
+                 for value in trial["samples"]["latency_ns"]]
+    lasted = [result["run"]["summary"]["total_duration_seconds"] for result in results]
+    report.add(holds("a clock that steps: latencies and durations are those of the server",
+                     code in (0, 22) and len(results) == len(BATCHES) and all(SERVICE_S <= one < 5 for one in latencies) and
+                     all(0 < one < 60 for one in lasted),
+                     f"exit code {code}, {min(latencies, default=0):.3f} to {max(latencies, default=0):.3f} s "
+                     f"{said[-200:] if code not in (0, 22) else ''}"))
+    kept = {path: path.read_bytes() for path in sweep.files()}
+    valid = [path for path, result in zip(files, results) if result["run"]["valid"]]
+    report.add(holds("a clock that steps: --resume finds every valid point, and the table is equal to the files",
+                     again in (0, 22) and all(kept.get(path) == files[path] for path in valid) and not sweep.differences(),
+                     f"exit code {again}, {len(valid)} of {len(files)} valid {said_again[-200:] if again not in (0, 22) else ''}"))
+
 
 def measure(report, arguments):
     for what, (text, part) in FILES.items():
@@ -53,3 +110,4 @@ def measure(report, arguments):
         code, _, said = sweep.run("b.yaml")
         is_well = code == 6 and "no request was answered" in said and not sweep.files() and not sweep.table.exists()
         report.add(holds("a server that streams nonsense", is_well, f"{code}: {said.strip()[-160:]}", "an error, and no point"))
+    measure_clock(report)
