@@ -54,7 +54,7 @@ SERVICE_S, TEXTS, BATCHES = 0.02, 24, [1, 2, 4, 6, 8, 12]
 
 
 def measure_clock(report):
-    """A sweep whose wall clock jumps by an hour twenty times a second: its latencies, its rates and --resume know nothing of it."""
+    """A sweep whose wall clock jumps by an hour ten times a second: its latencies, its rates and --resume know nothing of it."""
     library = scratch("stepping-clock.so")
     built = subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", "-", "-ldl"], input=STEPPING_CLOCK, text=True, capture_output=True)
     if built.returncode != 0:
