@@ -169,7 +169,7 @@ Json trace_row(const std::vector<muster::StepWorldResult>& results, std::uint64_
     all.preemption_count += one.preemption_count;
     all.refused_count += one.refused_count;
     all.cancelled_count += one.cancelled_count;
-    all.turn_share_most = std::max(all.turn_share_most, one.turn_share_most);
+    all.wait_share_most = std::max(all.wait_share_most, one.wait_share_most);
     if (one.violations.empty()) continue;
     broken.push_back({{"seed", first + i}, {"violations", one.violations}});
   }
@@ -186,7 +186,7 @@ Json trace_row(const std::vector<muster::StepWorldResult>& results, std::uint64_
           {"step_fill", share(all.step_token_count, all.step_token_room)},
           {"prefix_hits", share(all.cached_token_count, all.prompt_token_count)},
           {"preemptions", all.preemption_count},
-          {"turn_share_most", all.turn_share_most},
+          {"wait_share_most", all.wait_share_most},
           {"broken", broken}};
 }
 

@@ -102,7 +102,7 @@ void SimulatedDecoderWorker::end(StepWorldResult& result) {
   result.prompt_token_count += done_.prompt_token_count;
   result.cached_token_count += done_.cached_token_count;
   result.preemption_count += planner_->state().preemption_count();
-  result.turn_share_most = std::max(result.turn_share_most, checks_.turn_share_most());
+  result.wait_share_most = std::max(result.wait_share_most, checks_.wait_share_most());
 }
 
 }  // namespace muster

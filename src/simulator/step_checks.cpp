@@ -62,7 +62,7 @@ void StepChecks::on_chosen(SequenceId id, std::optional<std::uint32_t> token) {
 void StepChecks::on_removed(SequenceId id) {
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
-  if (turn_ && turn_->id == id) turn_.reset();
+  waits_.erase(id);
   order_.erase(found->second.arrival);
   sequences_.erase(found);
 }
@@ -74,9 +74,9 @@ void StepChecks::on_planned(const StepScheduler& state, const std::vector<StepPa
   const auto planned = check_parts(state, parts);
   for (const auto& [id, part] : planned) write(state, *part);
   check_oldest(planned);
-  const auto let_in = update_places(state, planned);
-  check_order(let_in);
-  check_turn(let_in);
+  const auto places = update_places(state, planned);
+  check_order(places.let_in);
+  check_waits(places);
 }
 
 // ---- What a step computes ----
@@ -186,20 +186,22 @@ void StepChecks::check_oldest(const Planned& planned) {
 
 // Takes over who has a place now, and from where each goes on. Those that have just got one; one
 // that was preempted and let in again in one step has, too.
-std::vector<SequenceId> StepChecks::update_places(const StepScheduler& state,
-                                                  const Planned& planned) {
-  std::vector<SequenceId> let_in;
+StepChecks::Places StepChecks::update_places(const StepScheduler& state, const Planned& planned) {
+  Places places;
   for (auto& [id, sequence] : sequences_) {
     sequence.had_place = sequence.has_place;
     sequence.has_place = !state.blocks(id).empty();
     if (!sequence.has_place) sequence.computed = 0;
+    if (sequence.had_place && !sequence.has_place) places.has_preempted = true;
     const auto part = planned.find(id);
     if (part == planned.end()) continue;
     const bool is_new = !sequence.had_place || part->second->begin != sequence.computed;
     sequence.computed = part->second->begin;
-    if (is_new && sequence.has_place) let_in.push_back(id);
+    if (!is_new || !sequence.has_place) continue;
+    places.let_in.push_back(id);
+    if (sequence.had_place) places.has_preempted = true;
   }
-  return let_in;
+  return places;
 }
 
 void StepChecks::check_order(const std::vector<SequenceId>& let_in) {
@@ -229,35 +231,54 @@ bool StepChecks::may_be_overtaken(const Sequence& sequence) const {
   });
 }
 
-// Each step belongs to the oldest that has a place. It ends within the steps that it needs alone,
-// and then they belong to the next one: so the wait is bounded by the sum of those that have a
-// place when the turn comes, and of those that get one meanwhile.
-void StepChecks::check_turn(const std::vector<SequenceId>& let_in) {
-  if (order_.empty()) return;
-  const auto id = order_.begin()->second;
-  if (sequences_.at(id).has_place) return turn_.reset();
-  if (!turn_ || turn_->id != id) {
-    turn_ = Turn{.id = id};
-    for (const auto& [other, sequence] : sequences_) {
-      if (sequence.had_place) turn_->allowed += steps_left(sequence);
+// A step that preempts may leave tokens to nobody, and is free; one that comes later and has its
+// place first has more to be done before. A step in which a sequence may be overtaken is another's.
+void StepChecks::check_waits(const Places& places) {
+  constexpr double kRounding = 1e-6;
+  std::uint64_t newest = 0;
+  for (const auto id : places.let_in) newest = std::max(newest, sequences_.at(id).arrival + 1);
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence.has_place) {
+      waits_.erase(id);
+      continue;
     }
+    const auto [found, is_new] = waits_.try_emplace(id);
+    auto& wait = found->second;
+    if (is_new || places.has_preempted || newest > sequence.arrival) {
+      const double before = static_cast<double>(wait.waited) + (places.has_preempted ? 1 : 0);
+      wait.allowed = std::max(wait.allowed, before + steps_most(sequence));
+    }
+    if (!may_be_overtaken(sequence)) ++wait.waited;
+    const auto waited = static_cast<double>(wait.waited);
+    if (waited > wait.allowed + kRounding) {
+      violated_(
+          fmt::format("sequence {} starves: it has waited for {} steps, and {:.1f} are enough", id,
+                      wait.waited, wait.allowed));
+    }
+    wait_share_most_ = std::max(wait_share_most_, waited / std::max(wait.allowed, 1.0));
   }
-  for (const auto other : let_in) turn_->allowed += steps_left(sequences_.at(other));
-  ++turn_->waited;
-  if (turn_->waited > turn_->allowed) {
-    violated_(fmt::format("sequence {} starves: its turn came {} steps ago, and {} are enough", id,
-                          turn_->waited, turn_->allowed));
-  }
-  const double share =
-      static_cast<double>(turn_->waited) / static_cast<double>(std::max(turn_->allowed, 1UL));
-  turn_share_most_ = std::max(turn_share_most_, share);
 }
 
-// Of one that is the oldest: its prompt in shares, the last of which chooses a token, and then a
-// token each.
-std::uint64_t StepChecks::steps_left(const Sequence& sequence) const {
-  const std::uint64_t left = sequence.known() - sequence.computed;
-  return (left + share_ - 1) / share_ + std::max(sequence.choices_left, 1U) - 1;
+// Steps until it has its place, at most: simulator/step_simulation.h has the reasons.
+double StepChecks::steps_most(const Sequence& waiting) const {
+  std::uint32_t wanted = 0;  // blocks of the largest that waits up to here
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence.has_place || sequence.arrival > waiting.arrival) continue;
+    wanted = std::max(wanted, blocks_for(sequence.known()));
+  }
+  const double used = options_.block_count - std::min(wanted, options_.block_count);
+  const double prompt_tokens = options_.step_tokens_most - (options_.sequences_most - 1);
+  double steps = 0;
+  for (const auto& [id, sequence] : sequences_) {
+    const bool is_before = sequence.has_place || sequence.arrival < waiting.arrival;
+    if (!is_before || &sequence == &waiting) continue;
+    const auto choices = std::max(sequence.choices_left, 1U);
+    const double blocks = blocks_for(sequence.known() + choices - 1);
+    const double share = blocks < used ? std::max(blocks / used, 1.0 / options_.sequences_most) : 1;
+    const std::uint32_t left = sequence.known() - sequence.computed;
+    steps += choices * share + (left > 1 ? left / prompt_tokens : 0);
+  }
+  return steps;
 }
 
 // ---- The cache ----

@@ -42,8 +42,8 @@ class StepChecks {
   /// All is over.
   void on_end(const StepScheduler& state);
 
-  /// The longest wait of a sequence whose turn it was, as a share of its bound.
-  double turn_share_most() const { return turn_share_most_; }
+  /// The longest wait of a sequence for its place, as a share of what it may take.
+  double wait_share_most() const { return wait_share_most_; }
 
  private:
   /// What a position holds: its token, and all before it in its scope.
@@ -61,11 +61,15 @@ class StepChecks {
     std::uint32_t known() const { return static_cast<std::uint32_t>(histories.size()); }
   };
   using Planned = std::map<SequenceId, const StepPart*>;
-  /// Of the sequence that came first of all that are there, while it has no place.
-  struct Turn {
-    SequenceId id = 0;
-    std::uint64_t waited = 0;   // steps
-    std::uint64_t allowed = 0;  // the same
+  /// Of a sequence without a place, in steps.
+  struct Wait {
+    std::uint64_t waited = 0;
+    double allowed = 0;
+  };
+  /// What a step has changed.
+  struct Places {
+    std::vector<SequenceId> let_in = {};
+    bool has_preempted = false;
   };
   struct Holder {
     const Sequence* sequence = nullptr;
@@ -78,14 +82,17 @@ class StepChecks {
   void check_beginning(const StepScheduler& state, const StepPart& part);
   void write(const StepScheduler& state, const StepPart& part);
   void check_oldest(const Planned& planned);
-  std::vector<SequenceId> update_places(const StepScheduler& state, const Planned& planned);
+  Places update_places(const StepScheduler& state, const Planned& planned);
   void check_order(const std::vector<SequenceId>& let_in);
   bool may_be_overtaken(const Sequence& sequence) const;
-  void check_turn(const std::vector<SequenceId>& let_in);
+  void check_waits(const Places& places);
+  double steps_most(const Sequence& waiting) const;
   void check_cache(const StepScheduler& state);
   void count_holders(const StepScheduler& state);
   bool may_share(const Holder& holder, const Sequence& sequence, std::size_t index) const;
-  std::uint64_t steps_left(const Sequence& sequence) const;
+  std::uint32_t blocks_for(std::uint32_t token_count) const {
+    return (token_count + options_.block_tokens - 1) / options_.block_tokens;
+  }
   std::size_t cell(std::uint32_t block, std::uint32_t position) const {
     return std::size_t{block} * options_.block_tokens + position % options_.block_tokens;
   }
@@ -96,8 +103,8 @@ class StepChecks {
   std::map<SequenceId, Sequence> sequences_;
   std::map<std::uint64_t, SequenceId> order_;  // of these, by arrival
   std::uint64_t arrival_count_ = 0;
-  std::optional<Turn> turn_;
-  double turn_share_most_ = 0;
+  std::map<SequenceId, Wait> waits_;
+  double wait_share_most_ = 0;
   std::vector<History> cells_;          // [blocks x block_tokens]
   std::vector<std::uint32_t> holders_;  // of each block, counted anew
   std::vector<Holder> first_holder_;

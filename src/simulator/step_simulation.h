@@ -74,8 +74,8 @@ struct StepWorldResult {
   std::uint64_t preemption_count = 0;
   std::uint64_t refused_count = 0;    // by admission
   std::uint64_t cancelled_count = 0;  // the client went away before the end
-  /// The longest wait of a sequence whose turn it was, as a share of what it may take.
-  double turn_share_most = 0;
+  /// The longest wait of a sequence for a place in its worker, as a share of what it may take.
+  double wait_share_most = 0;
   std::vector<std::string> violations = {};  // of what must always hold; empty when all is well
 };
 
@@ -95,9 +95,20 @@ struct StepWorldResult {
 ///   token or, of its prompt, what is left or f tokens: f is half of three quarters of the budget
 ///   that is left when all other places generate. No sequence gets a place before one that came
 ///   earlier to its worker, but where that one waits for a beginning that another one is about to
-///   compute. One whose turn it is, as all that came before it have ended, waits for no more steps
-///   than those take, one after the other, that have a place by then or get one before it: tokens
-///   of the prompt / f, and one for each further token.
+///   compute. And none waits for its place, at first or after it was preempted, for more steps than
+///
+///     sum of c min(1, max(1 / places, b / U)) + p / P
+///
+///   over those that have a place or came earlier. c: tokens still to be chosen of one; b: blocks
+///   that it has at its end; p: ids of it that are not computed, 0 where it generates; P: the
+///   budget without a token for each other place; U: all blocks but those of the largest that waits
+///   and came no later. For while one waits and none before it is let in, either prompts take all
+///   of the budget that others leave, P at least, which takes 1 from the sum of p / P; or every one
+///   that has a place chooses a token. Then all places are taken, or the cache has no block more
+///   than it needs for the first that waits: those that have a place have U together. Either takes
+///   1 from the first part. Steps do not count in which it may be overtaken, or blocks are taken
+///   from others; from such a step on, and from one in which a later one has its place first, the
+///   sum is made anew.
 ///
 /// Checked in the parent: no more wait than may; nobody waits while a worker has a place, and no
 /// worker has more than its places; a caller's replies are given away in the order in which they

@@ -3,7 +3,7 @@
 import subprocess
 
 from programs import BUILD
-from report import at_most, holds
+from report import at_least, at_most, holds
 from serve.row09_scheduler import simulate
 
 TITLE = "The scheduler of steps in simulation: 10,000 worlds; prefix-heavy, long-prompt, bursty and mixed traces; nobody starves"
@@ -11,7 +11,9 @@ IS_TIMED = False  # the times are virtual
 
 TRACES = ("prefix-heavy", "long-prompt", "bursty", "mixed")
 WORLDS = 10_000  # of all traces together
-TURN_SHARE_MAX = 1.0  # the longest wait of one whose turn it is, as a share of its bound: src/simulator/step_simulation.h
+# The longest wait of a sequence for its place, as a share of its bound: src/simulator/step_simulation.h. Where the worst of thousands of
+# worlds comes nowhere near it, keeping it would show nothing.
+WAIT_SHARE_MAX, WAIT_SHARE_MIN = 1.0, 0.2
 
 
 def show_table(rows):
@@ -34,7 +36,8 @@ def measure(report, arguments):
         broken = [f"seed {world['seed']}: {world['violations'][0]}" for world in row["broken"]]
         report.add(holds(f"{trace}: {each:,} worlds, {row['answered']:,} replies in {row['steps']:,} steps: worlds in which something broke",
                          not broken, "; ".join([str(len(broken)), *broken[:1]]), "0"))
-        report.add(at_most(f"{trace}: the longest wait of one whose turn it is, of its bound", row["turn_share_most"], TURN_SHARE_MAX))
+        report.add(at_most(f"{trace}: the longest wait for a place, of its bound", row["wait_share_most"], WAIT_SHARE_MAX))
+        report.add(at_least(f"{trace}: that wait shows how near the bound is", row["wait_share_most"], WAIT_SHARE_MIN))
         first = row["first_token"]
         report.add(holds(f"{trace}: time to the first token (virtual)", first["count"] > 0,
                          f"p99 {first['p99_s']:.2f} s, p50 {first['p50_s']:.3f} s, most {first['most_s']:.2f} s", "stated"))
