@@ -5,9 +5,10 @@
     llama_cpp_reference.py floats FILE.gguf                 all tensors by name as float32, on standard output
     llama_cpp_reference.py quantise OUT.gguf SEED           a made model whose tensors are of every type that is read
     llama_cpp_reference.py convert IN.gguf OUT.gguf Q4_0    the same model with its weights in another type
-    llama_cpp_reference.py divergence FILE.gguf IDS FOLDER  the mean KL of its next tokens, as the file is, in Q8_0, and in float32 with keys and
-                                                            values in Q8_0, from those in float32, over texts of ids (a text a line); FOLDER is
-                                                            for the two models that it makes of the file
+    llama_cpp_reference.py divergence FILE.gguf IDS FOLDER TEXTS    how far its next tokens are from those in float32 over texts of ids (a text a
+                                                            line), by KL: as the file is, in Q8_0, and, over the first TEXTS, in float32 with
+                                                            keys and values in Q8_0; in the mean, and the sum of each text. FOLDER is for the
+                                                            two models that it makes of the file
 """
 
 import ctypes
@@ -120,22 +121,24 @@ def log_probabilities(path, texts, **options):
         yield logits
 
 
-def write_divergence(path, ids, folder):
+def write_divergence(path, ids, folder, cached_texts):
     texts = [[int(word) for word in line.split()] for line in open(ids, encoding="ascii")]
     whole, q8_0 = (str(pathlib.Path(folder) / name) for name in ("f32.gguf", "q8_0.gguf"))
     convert(path, whole, "F32")
     convert(path, q8_0, "Q8_0")
+    # All read a text together: the logits of one are kept. Keys and values in Q8_0, ggml's type 8, are read by its fused attention alone.
+    ways = {"own": log_probabilities(path, texts), "q8_0": log_probabilities(q8_0, texts),
+            "kv_q8_0": log_probabilities(whole, texts[:int(cached_texts)], type_k=8, type_v=8, flash_attn=True)}
+    sums = {name: [] for name in ways}
     # With keys and values in float32, too: ggml's type 0.
-    reference = list(log_probabilities(whole, texts, type_k=0, type_v=0))
-    positions = sum(map(len, texts))
-    means = {"positions": positions}
-    # Keys and values in Q8_0, ggml's type 8, are read by its fused attention alone.
-    ways = {"own": (path, {}), "q8_0": (q8_0, {}), "kv_q8_0": (whole, {"type_k": 8, "type_v": 8, "flash_attn": True})}
-    for name, (file, options) in ways.items():
-        sums = (float((np.exp(p.astype(np.float64)) * (p.astype(np.float64) - q)).sum())
-                for p, q in zip(reference, log_probabilities(file, texts, **options), strict=True))
-        means[name] = sum(sums) / positions
-    print(json.dumps(means))
+    for p in log_probabilities(whole, texts, type_k=0, type_v=0):
+        weights = np.exp(p.astype(np.float64))
+        for name, way in ways.items():
+            if (q := next(way, None)) is not None:
+                sums[name].append(float((weights * (p.astype(np.float64) - q)).sum()))
+    lengths = list(map(len, texts))
+    means = {name: sum(each) / sum(lengths[:len(each)]) for name, each in sums.items()}
+    print(json.dumps({"positions": sum(lengths), "lengths": lengths, **means, "sums": sums}))
 
 
 # Held by a name: the library calls it to the end.
