@@ -1,5 +1,6 @@
 """Memory of a decoder: the engine's account against the formula of the plan, and a worker's resident pages against the plan itself."""
 
+import itertools
 import json
 import pathlib
 import random
@@ -24,6 +25,7 @@ PRECISIONS = {"own": "as stored", "fp32": "fp32", "bf16": "bf16"}  # and what `m
 # SmolLM2-135M: the table is Q8_0, 34 bytes for 32 values.
 VOCAB, TABLE_ROW = 49152, 576 // 32 * 34
 STEP_TOKENS, LOGITS_ROWS = 512, 64  # src/spec/cpu_decoder_memory.h, CpuDecoderRun
+ANSWER_S = 300  # until the next piece of an answer: the longest prompts take half a minute
 FAULT_AROUND = 1 << 16  # pages that the kernel maps about one that is touched: /sys/kernel/debug/fault_around_bytes, its default
 
 
@@ -81,7 +83,9 @@ def resident(server):
     """Bytes of its one worker that are in memory."""
     pid, = children_of(server.process.pid)
     rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return {name: int(re.search(rf"^{name}:\s+(\d+) kB", rollup, re.M)[1]) << 10 for name in ("Rss", "Pss", "AnonHugePages")}
+    found = {name: int(re.search(rf"^{name}:\s+(\d+) kB", rollup, re.M)[1]) << 10 for name in ("Rss", "Pss", "AnonHugePages")}
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return {**found, "VmHWM": int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.M)[1]) << 10}
 
 
 def planned(model, sequences, context):
@@ -111,7 +115,8 @@ def fixed_cost(report):
     tiny = write_tiny(scratch("tiny-decoder"))
     with serving(f"{MODEL}={tiny}", "--devices", "1xcpu", "--precision", "own", name="generate-memory") as server:
         reply = ask(server, [5] * 16, max_tokens=4, ignore_eos=True)
-        assert reply.is_whole(), reply.error
+        if not reply.is_whole():
+            raise RuntimeError(f"the tiny model gave no whole reply: {reply.status} {reply.error}")
         found = resident(server)
     plan = planned(tiny, 1, 20)["as stored"]["total"]
     report.raw["tiny"] = {"resident": found, "planned": plan}
@@ -128,10 +133,12 @@ def measure_one(report, precision, sequences, context, generator, fixed):
     longest = min(8192, max(context, sequences * (context + 16) // 4))
     with serving(f"{MODEL}={DECODER}", "--devices", "1xcpu", "--max-length", str(longest), "--precision", precision,
                  name="generate-memory") as server:
-        threads, answers = ask_all(server, prompts, max_tokens=replies, ignore_eos=True, timeout_s=1200)
+        threads, answers = ask_all(server, prompts, max_tokens=replies, ignore_eos=True, timeout_s=ANSWER_S)
         for thread in threads:
             thread.join()
-        assert all(answer.is_whole() for answer in answers), [answer.error for answer in answers]
+        broken = [answer.error or answer.status for answer in answers if not answer.is_whole()]
+        if broken:
+            raise RuntimeError(f"{len(broken)} of {sequences} replies are not whole: {broken[0]}")
         found = resident(server)
     plan = planned(DECODER, sequences, context)[PRECISIONS[precision]]
     expected = fixed + touched(plan, prompts, sequences)
@@ -140,7 +147,8 @@ def measure_one(report, precision, sequences, context, generator, fixed):
         {"precision": precision, "sequences": sequences, "context": context, "measured": found, "planned": plan,
          "expected": round(expected), "error_percent": error})
     print(f"  note  {precision:>4} {sequences:>2} x {context:>4}: planned {plan['total']:>13,}, "
-          f"touched and the process {round(expected):>13,}, resident {found['Rss']:>13,}  {error:+.2f} %", flush=True)
+          f"touched and the process {round(expected):>13,}, resident {found['Rss']:>13,}  {error:+.2f} % (at most {found['VmHWM']:,})",
+          flush=True)
     return abs(error)
 
 
@@ -152,7 +160,11 @@ def measure(report, arguments):
     generator = random.Random(arguments.seed)
     report.raw["seed"] = arguments.seed
     fixed = fixed_cost(report)
-    errors = [measure_one(report, precision, sequences, context, generator, fixed)
-              for precision in PRECISIONS for sequences, context in GRID]
+    errors = []
+    for precision, (sequences, context) in itertools.product(PRECISIONS, GRID):
+        try:
+            errors.append(measure_one(report, precision, sequences, context, generator, fixed))
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # the others are measured all the same
+            report.add(holds(f"{precision}, {sequences} x {context}", False, f"{type(error).__name__}: {str(error)[-300:]}", "it can be measured"))
     report.add(at_least("resident: batches x contexts x precisions of SmolLM2", len(errors), FIGURES_LEAST, digits=0))
-    report.add(at_most("resident: largest error", max(errors), RESIDENT_PERCENT, unit=" %"))
+    report.add(at_most("resident: largest error", max(errors, default=100.0), RESIDENT_PERCENT, unit=" %"))

@@ -10,6 +10,7 @@ from report import holds
 TREE = TESTS / "plain"
 BIN = TREE / "bin"
 LIBRARY = BIN / "libmuster-standin.so"
+TESTS_S = 600  # of a program of tests: they take a minute
 
 
 def skip_reason():
@@ -21,7 +22,7 @@ def run_tests(report, program, names, environment=None, folder=BIN):
     results = scratch(f"{program}.json")
     results.unlink(missing_ok=True)  # of an earlier run
     done = subprocess.run([folder / program, f"--gtest_filter={':'.join(names)}", f"--gtest_output=json:{results}"],
-                          capture_output=True, text=True, env={**os.environ, **(environment or {})})
+                          capture_output=True, text=True, timeout=TESTS_S, env={**os.environ, **(environment or {})})
     report.raw[program] = json.loads(results.read_text()) if results.exists() else done.stdout[-4000:]
     suites = report.raw[program].get("testsuites", []) if results.exists() else []
     found = {f"{suite['name']}.{test['name']}": test for suite in suites for test in suite["testsuite"]}
@@ -36,7 +37,7 @@ def run_pattern(program, pattern, environment):
     """The names of the tests of a pattern that passed, and of those that did not."""
     results = scratch(f"{program}.json")
     results.unlink(missing_ok=True)
-    subprocess.run([BIN / program, f"--gtest_filter={pattern}", f"--gtest_output=json:{results}"], capture_output=True,
+    subprocess.run([BIN / program, f"--gtest_filter={pattern}", f"--gtest_output=json:{results}"], capture_output=True, timeout=TESTS_S,
                    env={**os.environ, **environment})
     suites = json.loads(results.read_text()).get("testsuites", []) if results.exists() else []
     tests = [test for suite in suites for test in suite["testsuite"]]
