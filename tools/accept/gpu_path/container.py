@@ -11,6 +11,8 @@ from programs import DEPS
 TOOLS = ("bash", "env", "python3", "awk", "basename", "cat", "cmp", "cp", "date", "dirname", "grep", "head", "kill", "ln", "ls", "mkdir",
          "nproc", "readlink", "realpath", "rm", "sed", "sleep", "sort", "tail", "tee", "timeout", "tr", "uname", "wc")
 
+RUN_S = 600  # of a command: a call of the kit ends within eight minutes
+
 
 def site_packages():
     return next(iter((DEPS / "venv" / "lib").glob("python3.*/site-packages")), None)
@@ -62,12 +64,17 @@ class Container:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def run(self, command, with_torch=True):
-        """{"code", "output", "seconds"} of a command that sees nothing else of this machine than its kernel's files."""
+        """{"code", "output", "seconds"} of a command that sees nothing else of this machine than its kernel's files; no code where it came to
+        no end."""
         binds = [("/proc", "proc"), ("/dev", "dev"), ("/sys", "sys"), (self.standard, self.standard.relative_to("/"))]
         binds += [(site_packages(), "packages")] if with_torch else []
         script = "".join(f"mount --rbind {source} {self.root / target}\n" for source, target in binds)
         script += f'exec chroot {self.root} /bin/env -i PATH=/bin HOME=/tmp PYTHONPATH=/packages "$@"\n'
         began = time.monotonic()
-        done = subprocess.run(["unshare", "-rm", "sh", "-euc", script, "sh", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, env={**os.environ, "LC_ALL": "C"})
-        return {"code": done.returncode, "output": done.stdout[-6000:], "seconds": time.monotonic() - began}
+        try:
+            done = subprocess.run(["unshare", "-rm", "sh", "-euc", script, "sh", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, timeout=RUN_S, env={**os.environ, "LC_ALL": "C"})
+            code, output = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as error:
+            code, output = None, (error.stdout or b"").decode(errors="replace")
+        return {"code": code, "output": output[-6000:], "seconds": time.monotonic() - began}

@@ -18,7 +18,7 @@ IS_TIMED = False
 MODEL = ROOT / "tests" / "models" / "tiny"
 MEMORY = 1 << 30  # of a stand-in: spec/standin_device.h
 TEXTS = 2000
-BACK_S = 60
+PARTS, BACK_S = (2, 4, 10), 60
 BUDGET = re.compile(r"the GPU's memory is .*: it computes (\d+) tokens at once, not (\d+)")  # src/worker/memory_notices.h
 
 
@@ -26,13 +26,37 @@ def device(server):
     return json.loads(server.get("/v1/devices")[1])["devices"][0]
 
 
-def whole_pass(budgets):
-    """The tokens at once before memory was short."""
-    return int(budgets[0][1])
+def budgets(server):
+    """What the log says of tokens at once, in its order: (from then on, before)."""
+    return [(int(now), int(before)) for now, before in BUDGET.findall(server.log.read_text(errors="replace"))]
 
 
 def ask(server, lines):
     return numpy.array([row for at in range(0, len(lines), 500) for row in server.embed(lines[at:at + 500], timeout_s=120)])
+
+
+def with_memory_for(report, server, held, lines, expected, before, part):
+    """Others take what leaves `needed // part` beside the weights and what a pass keeps, and give it back."""
+    needed, weights = before["activation_peak_bytes"], before["models"][0]["weights_bytes"]
+    told = len(budgets(server))
+    held.write_text(str(MEMORY - weights - needed // part))
+    same = numpy.array_equal(ask(server, lines), expected)
+    short = budgets(server)[told:]
+    report.raw[f"1/{part}"] = {"device": device(server), "budgets": short}
+    report.add(holds(f"1/{part} of {needed:,} bytes: vectors", same, "the same bits" if same else "others", "the same bits"))
+    report.add(holds(f"1/{part}: the budget is printed", bool(short) and short[-1][0] < short[0][1],
+                     f"{short[-1][0]} tokens at once, not {short[0][1]}" if short else "no", "yes"))
+    held.write_text("0")
+    if not short:
+        return
+    whole, end = short[0][1], time.monotonic() + BACK_S
+    now, last = device(server), short[-1][0]
+    while time.monotonic() < end and not (last == whole and now["batch_tokens_limit"] == before["batch_tokens_limit"]):
+        ask(server, lines)
+        now, last = device(server), budgets(server)[-1][0]
+    report.add(holds(f"1/{part}, memory is back: tokens in a batch", now["batch_tokens_limit"] == before["batch_tokens_limit"],
+                     str(now["batch_tokens_limit"]), str(before["batch_tokens_limit"])))
+    report.add(holds(f"1/{part}, memory is back: tokens at once", last == whole, str(last), str(whole)))
 
 
 def measure(report, arguments):
@@ -46,28 +70,7 @@ def measure(report, arguments):
     with serving(MODEL, "--devices", "1xstandin", "--no-cache-enabled", "--precision", "fp32", muster=BIN / "muster",
                  environment={"STANDIN": json.dumps(words)}, name="memory") as server:
         expected = ask(server, lines)
-        before = device(server)
-        report.raw["before"] = before
-        needed, weights = before["activation_peak_bytes"], before["models"][0]["weights_bytes"]
-        for part in (2, 4, 10):
-            # The weights and what a pass keeps stay; beyond them so much is left.
-            held.write_text(str(MEMORY - weights - needed // part))
-            same = numpy.array_equal(ask(server, lines), expected)
-            report.raw[f"1/{part}"] = device(server)
-            report.add(holds(f"1/{part} of {needed:,} bytes: vectors", same, "the same bits" if same else "others", "the same bits"))
-            budgets = BUDGET.findall(server.log.read_text(errors="replace"))
-            report.add(holds(f"1/{part}: the budget is printed", bool(budgets) and int(budgets[-1][0]) < whole_pass(budgets),
-                             f"{budgets[-1][0]} tokens at once" if budgets else "no", "yes"))
-        held.write_text("0")
-        end = time.monotonic() + BACK_S
-        while time.monotonic() < end:
-            ask(server, lines)
-            budgets = BUDGET.findall(server.log.read_text(errors="replace"))
-            now = device(server)
-            if int(budgets[-1][0]) == whole_pass(budgets) and now["batch_tokens_limit"] == before["batch_tokens_limit"]:
-                break
-        report.raw |= {"after": now, "budgets": budgets}
-        report.add(holds("memory is back: tokens in a batch", now["batch_tokens_limit"] == before["batch_tokens_limit"],
-                         str(now["batch_tokens_limit"]), str(before["batch_tokens_limit"])))
-        report.add(holds("memory is back: tokens at once", int(budgets[-1][0]) == whole_pass(budgets), budgets[-1][0],
-                         str(whole_pass(budgets))))
+        before = report.raw["before"] = device(server)
+        for part in PARTS:
+            with_memory_for(report, server, held, lines, expected, before, part)
+        report.raw["after"] = {"device": device(server), "budgets": budgets(server)}

@@ -12,6 +12,7 @@ IS_TIMED = False
 
 PART_MB_MAX, RESULT_MB_MAX, RESULTS_MAX, CALL_S_MAX = 45, 16, 8, 480
 STEPS = 12
+PACKAGE_S = 1500  # it builds what is not built
 GOES_ON = 75  # the exit code of `run` where the same command goes on
 OURS = re.compile(r"lib(c|m|pthread|dl|rt|resolv|util|anl)\.so|ld-linux|linux-vdso|libtorch|libc10|libcu|libnv")
 
@@ -38,13 +39,18 @@ def rehearse(report, container, kind):
     report.add(holds(f"on {kind}: steps done", len(done) == STEPS and calls[-1]["code"] == 0,
                      f"{len(done)} of {STEPS}" + "".join(f"; {line}" for line in steps if " done " not in line), str(STEPS)))
     report.add(at_most(f"on {kind}: the longest call", max(call["seconds"] for call in calls), CALL_S_MAX, 0, " s"))
-    files = [file for file in results.iterdir() if file.is_file()]
+    files = [file for file in results.iterdir() if file.is_file()] if results.exists() else []
+    report.add(holds(f"on {kind}: there are results", bool(files), calls[-1]["output"][-200:] if not files else "yes"))
+    if not files:
+        return
+    # Gone with the container: the last of the log says why a step failed.
+    report.raw[f"{kind} log"] = (results / "log.txt").read_text(errors="replace")[-20000:] if (results / "log.txt").exists() else None
     report.add(at_most(f"on {kind}: files of results", len(files), RESULTS_MAX, 0))
     report.add(at_most(f"on {kind}: the largest", max(file.stat().st_size for file in files) / 1e6, RESULT_MB_MAX, 2, " MB"))
 
 
 def measure(report, arguments):
-    made = subprocess.run([ROOT / "package", "--gpu-check"], cwd=ROOT, capture_output=True, text=True)
+    made = subprocess.run([ROOT / "package", "--gpu-check"], cwd=ROOT, capture_output=True, text=True, timeout=PACKAGE_S)
     report.raw["package"] = made.stdout[-2000:] + made.stderr[-2000:]
     parts = sorted((ROOT / "dist").glob("muster-gpu-check-*.tar.xz"))
     report.add(holds("./package --gpu-check", made.returncode == 0 and bool(parts), f"exit code {made.returncode}, {len(parts)} parts"))
