@@ -4,11 +4,11 @@ The head is a matrix of its own. Source of the format: safetensors, README, "For
 """
 
 import json
+import math
 import pathlib
+import random
 import struct
 import sys
-
-import torch
 
 IS_TINY = sys.argv[2:] == ["tiny"]
 LAYERS, HIDDEN, INNER, HEADS, KV_HEADS, HEAD, VOCAB = (2, 64, 128, 4, 2, 16, 512) if IS_TINY else (16, 2048, 8192, 32, 8, 64, 32000)
@@ -36,23 +36,42 @@ def shapes():
     yield "lm_head.weight", (VOCAB, HIDDEN)
 
 
+def tiny_values(shape, chance=random.Random(1)):
+    """Ones of a vector, else random, in bf16: the upper half of a float. A rehearsal has no torch that Python can import: it wants packages
+    that are not there."""
+    values = (1.0 if len(shape) == 1 else chance.gauss(0, 0.02) for _ in range(math.prod(shape)))
+    return b"".join(struct.pack("<f", value)[2:] for value in values)
+
+
+def torch_values():
+    """The same by torch, for as many as a model has."""
+    import torch
+
+    torch.manual_seed(1)
+
+    def values(shape):
+        made = torch.ones(shape) if len(shape) == 1 else torch.randn(shape) * 0.02
+        return made.to(torch.bfloat16).view(torch.int16).numpy().tobytes()
+
+    return values
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     (out / "config.json").write_text(json.dumps(CONFIG, indent=1))
     tensors, end = {}, 0
     for name, shape in shapes():
-        size = 2 * torch.Size(shape).numel()
+        size = 2 * math.prod(shape)
         tensors[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [end, end + size]}
         end += size
     head = json.dumps({"__metadata__": {"format": "pt"}, **tensors}, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
-    torch.manual_seed(1)
+    values_of = tiny_values if IS_TINY else torch_values()
     with open(out / "model.safetensors.part", "wb") as file:
         file.write(struct.pack("<Q", len(head)) + head)
         for name, shape in shapes():
-            values = torch.ones(shape) if len(shape) == 1 else torch.randn(shape) * 0.02
-            file.write(values.to(torch.bfloat16).view(torch.int16).numpy().tobytes())
+            file.write(values_of(shape))
     (out / "model.safetensors.part").rename(out / "model.safetensors")
 
 
