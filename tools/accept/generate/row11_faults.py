@@ -14,6 +14,7 @@ from report import at_least, at_most, holds
 TITLE = "kill -9 in the middle of 16 streams, ten times; a prompt beyond the context; clients that go; 200 at once; 3x overload"
 IS_TIMED = True
 
+ONE_CPU = ("--devices", "1xcpu")
 STREAMS, KILLS, TOKENS = 16, 10, 64
 BURST = 200
 CLOSED_CLIENTS, LOAD_S, LOAD_TOKENS, OVERLOAD = 32, 30, 32, 3
@@ -65,23 +66,24 @@ def kill_in_the_middle(report, generator):
                          "stated (1 s + load + prefill of 16)"))
 
 
-def prompt_too_long(report):
-    with decoder_server("--devices", "1xcpu", name="generate-long") as server:
+def prompt_too_long(report, words=ONE_CPU, **options):
+    with decoder_server(*words, name="generate-long", **options) as server:
         reply = ask(server, "word " * 20_000, max_tokens=4)
         report.add(holds("a prompt beyond the context", reply.status == 400, f"{reply.status} {(reply.error or {}).get('message', '')[:120]}", "400"))
         after = ask(server, OPENINGS[0], max_tokens=4)
         report.add(holds("the server goes on", after.is_whole(), f"{after.status} {after.finish}"))
 
 
-def clients_go(report):
-    with decoder_server("--devices", "1xcpu", name="generate-gone") as server:
+def clients_go(report, words=ONE_CPU, quiet_s=1.0, **options):
+    """quiet_s: more than a step takes."""
+    with decoder_server(*words, name="generate-gone", **options) as server:
         ask(server, OPENINGS[0], max_tokens=4)
         threads, _ = ask_all(server, OPENINGS[:8], pieces_most=3, max_tokens=2000, ignore_eos=True)
         for thread in threads:
             thread.join()
         gone = time.monotonic()
-        is_free = wait_until(lambda: is_quiet(server), 5)
-        report.add(at_most("after eight clients went, until nothing runs", time.monotonic() - gone if is_free else 99, 1.0, 2, " s"))
+        is_free = wait_until(lambda: is_quiet(server), 5 * quiet_s)
+        report.add(at_most("after eight clients went, until nothing runs", time.monotonic() - gone if is_free else 99, quiet_s, 2, " s"))
         computed = metric(server, "muster_generation_tokens_total")
         time.sleep(0.5)  # nothing may happen in it
         later = metric(server, "muster_generation_tokens_total")

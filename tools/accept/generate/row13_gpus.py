@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from generate import replies
-from generate.row11_faults import busiest, wait_until
+from generate.row11_faults import busiest, clients_go, prompt_too_long, wait_until
 from generate.streams import MODEL, ask, ask_all, decoder_server, metric
 from gpu_path import standin
 from report import at_least, holds
@@ -16,9 +16,11 @@ TITLE = "On 2xstandin: transformers' logits and tokens, the same tokens in any c
 IS_TIMED = False
 
 MUSTER = standin.BIN / "muster"
-SERVER = {"muster": MUSTER, "environment": {"STANDIN": json.dumps({"all": {"memory_bytes": 4 << 30}})}}
+BF16 = ("--precision", "bf16")
+SERVER = {"muster": MUSTER, "ready_s": 300, "environment": {"STANDIN": json.dumps({"all": {"memory_bytes": 4 << 30}})}}
 STREAMS, KILLS, TOKENS = 16, 10, 32  # kills and streams as in row 11
-KILL_LIMIT_S = 1200  # of all kills: a stand-in computes slowly
+STEP_S = 5.0  # more than a step of eight streams takes there
+KILL_LIMIT_S = 900  # of all kills: a stand-in computes slowly
 SAMPLINGS = {"greedy": (STREAMS, {}), "seeded": (STREAMS // 2, {"temperature": 0.8, "top_p": 0.95, "seed": 7})}
 
 
@@ -98,12 +100,18 @@ def deaths(report, server, prompts, alone):
 
 def on_two_devices(report):
     prompts = replies.OPENINGS[:STREAMS]
-    with decoder_server("--devices", "2xstandin", "--precision", "bf16", name="generate-standin", ready_s=300, **SERVER) as server:
+    with decoder_server("--devices", "2xstandin", *BF16, name="generate-standin", **SERVER) as server:
         deaths(report, server, prompts, company(report, server, prompts))
 
 
+def clients(report):
+    one = ("--devices", "1xstandin", *BF16)
+    prompt_too_long(report, one, **SERVER)
+    clients_go(report, one, quiet_s=STEP_S, **SERVER)
+
+
 def measure(report, arguments):
-    for part in (tiny_models, against_the_cpu, on_two_devices):
+    for part in (tiny_models, against_the_cpu, clients, on_two_devices):
         try:
             part(report)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # the other parts are measured all the same
