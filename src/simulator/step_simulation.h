@@ -102,13 +102,13 @@ struct StepWorldResult {
 ///   over those that have a place or came earlier. c: tokens still to be chosen of one; b: blocks
 ///   that it has at its end; p: ids of it that are not computed, 0 where it generates; P: the
 ///   budget without a token for each other place; U: all blocks but those of the largest that waits
-///   and came no later. For while one waits and none before it is let in, either prompts take all
-///   of the budget that others leave, P at least, which takes 1 from the sum of p / P; or every one
-///   that has a place chooses a token. Then all places are taken, or the cache has no block more
-///   than it needs for the first that waits: those that have a place have U together. Either takes
-///   1 from the first part. Steps do not count in which it may be overtaken, or blocks are taken
-///   from others; from such a step on, and from one in which a later one has its place first, the
-///   sum is made anew.
+///   and came no later. For in each step either prompts take all of the budget that others leave, P
+///   at least, which takes 1 from the sum of p / P; or every one that has a place chooses a token.
+///   In the latter either all places are taken, or the blocks do not suffice for the first that
+///   waits, so that those that have a place come to U together: this takes 1 from the first part.
+///   Steps do not count in which it may be overtaken, or in which blocks are taken from others;
+///   from such a step on, and from one in which a later one gets its place first, the sum is made
+///   anew.
 ///
 /// Checked in the parent: no more wait than may; nobody waits while a worker has a place, and no
 /// worker has more than its places; a caller's replies are given away in the order in which they
