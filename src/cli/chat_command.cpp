@@ -369,8 +369,10 @@ Result<int> run_chat(const CommandContext& context) {
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
-  options.precision = MUSTER_TRY(settled_precision(context, options));
   catch_interrupts();
+  const auto precision = settled_precision(context, options);
+  if (!precision) return ended_before_reply(context, precision.error());
+  options.precision = *precision;
   return ChatLoop(context, std::move(settings), std::move(loaded)).run(std::move(options));
 }
 

@@ -20,14 +20,6 @@
 namespace muster {
 namespace {
 
-// Something is seen before the devices are known, which a driver may take seconds to tell.
-// Drawn before the options are read, which is where the driver is asked.
-ProgressReading first_reading() {
-  ProgressReading reading;
-  reading.phase = "looking for devices";
-  return reading;
-}
-
 // The records whose results are kept, written or ahead of their turn. What an earlier run had
 // finished counts, too, where this one was to go on with it.
 std::uint64_t kept_by(const RunFiles& files) {
@@ -63,7 +55,16 @@ int say_how_to_resume(const CommandContext& context, const InterruptedRun& run) 
 CorpusBar::CorpusBar(const CommandContext& context, std::string texts)
     : is_quiet_(context.arguments.has("--quiet")), texts_(std::move(texts)) {
   bar_.emplace(STDERR_FILENO, context.terminal(STDERR_FILENO), context.clock);
-  if (!is_quiet_) bar_->update(first_reading());
+  // Something is seen before the devices are known, which a driver may take seconds to tell.
+  // Drawn before the options are read, which is where the driver is asked.
+  show("looking for devices");
+}
+
+void CorpusBar::show(const std::string& phase) {
+  if (is_quiet_ || !bar_) return;
+  ProgressReading reading;
+  reading.phase = phase;
+  bar_->update(std::move(reading));
 }
 
 CorpusEvents CorpusBar::events() {

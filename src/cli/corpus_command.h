@@ -24,6 +24,9 @@ class CorpusBar {
   /// What the run tells, while this lives.
   CorpusEvents events();
 
+  /// What is done before the run begins, in the place of "looking for devices".
+  void show(const std::string& phase);
+
   /// Takes it off the terminal, before a report or an error is printed below it.
   void clear() { bar_.reset(); }
 

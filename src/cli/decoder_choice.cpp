@@ -6,6 +6,8 @@
 
 #include "base/build_info.h"
 #include "cli/corpus_command.h"
+#include "cli/interrupt.h"
+#include "cli/messages.h"
 #include "cli/places.h"
 #include "jobs/decoder_precision.h"
 #include "jobs/decoder_probe.h"
@@ -22,7 +24,8 @@ Result<std::optional<DecoderPrecision>> named_precision(const Arguments& argumen
 
 Result<DecoderPrecisionChoice> chosen_precision(
     const CommandContext& context, const PrecisionPlace& place,
-    const std::function<void(const std::string&)>& on_notice) {
+    const std::function<void(const std::string&)>& on_notice,
+    const std::function<void()>& while_measuring) {
   if (const auto named = MUSTER_TRY(named_precision(context.arguments))) {
     return DecoderPrecisionChoice{.precision = *named, .reason = {}};
   }
@@ -40,9 +43,18 @@ Result<DecoderPrecisionChoice> chosen_precision(
   return settle_decoder_precision(
       question,
       [&](const ProbeDecoder& probe) {
-        return probe_decoder(probing, probe, context.clock, is_interrupted);
+        return probe_decoder(probing, probe, context.clock, [&while_measuring] {
+          if (while_measuring) while_measuring();
+          return is_interrupted();
+        });
       },
       on_notice);
+}
+
+Result<int> ended_before_reply(const CommandContext& context, const Error& error) {
+  if (!is_interrupted() || error.kind != ErrorKind::Cancelled) return error;
+  say(Tone::Notice, "stopped while the precision was measured; nothing is kept", context.color);
+  return 128 + interrupt_signal();
 }
 
 std::string precision_sentence(const DecoderPrecisionChoice& choice) {

@@ -30,10 +30,16 @@ struct PrecisionPlace {
 /// The precision that --precision names, else what settle_decoder_precision finds
 /// (jobs/decoder_precision.h), measured in a worker where no earlier run has kept it.
 ///
-/// Errors: InvalidArgument; Cancelled after a signal that is caught.
+/// while_measuring: called when that begins and several times a second until it ends; may be empty.
+/// Errors: InvalidArgument; Cancelled after a signal that is caught: callers catch them before.
 Result<DecoderPrecisionChoice> chosen_precision(
     const CommandContext& context, const PrecisionPlace& place,
-    const std::function<void(const std::string&)>& on_notice);
+    const std::function<void(const std::string&)>& on_notice,
+    const std::function<void()>& while_measuring = {});
+
+/// Of an error before the first reply of generate or chat: where a signal was what ended it, says
+/// that nothing is kept, and gives its exit code; else the error.
+Result<int> ended_before_reply(const CommandContext& context, const Error& error);
 
 /// "precision own: measured: …"; empty where there is no reason to tell.
 std::string precision_sentence(const DecoderPrecisionChoice& choice);

@@ -102,6 +102,7 @@ void say(const CommandContext& context, const std::string& sentence) {
   if (!context.arguments.has("--quiet")) fmt::print(stderr, "muster: {}\n", sentence);
 }
 
+// All but the precision, which may have to be measured.
 Result<GenerateOptions> generate_options(const CommandContext& context) {
   const auto& arguments = context.arguments;
   GenerateOptions options;
@@ -118,6 +119,10 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
+  return options;
+}
+
+Status settle_for_reply(const CommandContext& context, GenerateOptions& options) {
   auto choice =
       MUSTER_TRY(chosen_precision(context,
                                   {.source = options.source,
@@ -128,18 +133,22 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
                                   [&](const std::string& sentence) { say(context, sentence); }));
   options.precision = choice.precision;
   options.precision_reason = std::move(choice.reason);
-  return options;
+  return Done{};
 }
 
 Result<int> run_generate(const CommandContext& context) {
   MUSTER_TRY(check_prompt_flags(context));
   if (has_many_prompts(context.arguments)) return run_generate_prompts(context);
-  const auto options = MUSTER_TRY(generate_options(context));
+  auto options = MUSTER_TRY(generate_options(context));
   const bool wants_json = context.arguments.has("--json");
   const bool is_quiet = context.arguments.has("--quiet");
   // A reply is text from outside: a person's terminal does nothing that it says.
   const bool is_read_by_person = ::isatty(STDOUT_FILENO) != 0;
+  // Not before a prompt has been read from standard input, which nothing else would end.
   catch_interrupts();
+  if (const auto settled = settle_for_reply(context, options); !settled) {
+    return ended_before_reply(context, settled.error());
+  }
   std::string reply;
   GenerateEvents events;
   events.on_text = [&](std::string_view text) -> Status {

@@ -36,7 +36,8 @@ Result<int> run_generate_prompts(const CommandContext& context) {
   };
   auto options = MUSTER_TRY(replies_options(context));
   const bool is_stream = options.stream.has_value();
-  const auto settled = settle_for_replies(context, on_notice, options);
+  const auto settled = settle_for_replies(
+      context, on_notice, [&bar] { bar.show("measuring precisions"); }, options);
   const auto report = settled
                           ? generate_replies(options, bar.events(), context.clock, is_interrupted)
                           : Result<RepliesReport>(settled.error());

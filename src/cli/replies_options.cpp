@@ -49,7 +49,8 @@ Status set_replies_output(const CommandContext& context, RepliesOptions& options
 // Replies of one run are of one precision, whatever a second measurement would say.
 Result<DecoderPrecisionChoice> precision_for(
     const CommandContext& context, const RepliesOptions& options,
-    const std::function<void(const std::string&)>& on_notice) {
+    const std::function<void(const std::string&)>& on_notice,
+    const std::function<void()>& while_measuring) {
   const auto named = MUSTER_TRY(named_precision(context.arguments));
   if (const auto earlier = named ? std::nullopt : earlier_precision(options)) {
     return DecoderPrecisionChoice{.precision = *earlier, .reason = "that of the run before"};
@@ -63,7 +64,7 @@ Result<DecoderPrecisionChoice> precision_for(
        .memory_bytes = free_bytes == 0 ? std::nullopt : std::optional(free_bytes),
        .worker_program = options.worker_program,
        .torch_root = options.torch_root},
-      on_notice);
+      on_notice, while_measuring);
 }
 
 }  // namespace
@@ -124,8 +125,8 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
 
 Status settle_for_replies(const CommandContext& context,
                           const std::function<void(const std::string&)>& on_notice,
-                          RepliesOptions& options) {
-  auto choice = MUSTER_TRY(precision_for(context, options, on_notice));
+                          const std::function<void()>& while_measuring, RepliesOptions& options) {
+  auto choice = MUSTER_TRY(precision_for(context, options, on_notice, while_measuring));
   if (const auto why = precision_sentence(choice); !why.empty()) on_notice(why);
   options.precision = choice.precision;
   options.precision_reason = std::move(choice.reason);

@@ -39,9 +39,10 @@ Result<RepliesOptions> replies_options(const CommandContext& context);
 /// else what chosen_precision finds, which may have to be measured. Before that it is looked
 /// whether the run may begin.
 ///
+/// while_measuring: as chosen_precision.
 /// Errors: those of check_may_begin; Cancelled after a signal that is caught.
 Status settle_for_replies(const CommandContext& context,
                           const std::function<void(const std::string&)>& on_notice,
-                          RepliesOptions& options);
+                          const std::function<void()>& while_measuring, RepliesOptions& options);
 
 }  // namespace muster

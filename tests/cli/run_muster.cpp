@@ -74,7 +74,7 @@ pid_t Muster::start(const std::vector<std::string>& arguments, const std::string
     posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
   }
   posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), kWrite, kMode);
-  posix_spawn_file_actions_addopen(&actions, 2, "stderr", kWrite, kMode);
+  posix_spawn_file_actions_addopen(&actions, 2, errors_name_.c_str(), kWrite, kMode);
   pid_t pid = -1;
   const int code = posix_spawn(&pid, words.front().c_str(), &actions, nullptr,
                                pointers(words).data(), pointers(environment_).data());

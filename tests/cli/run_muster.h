@@ -33,6 +33,9 @@ class Muster {
   /// The text of a file in the folder; empty if there is none.
   std::string read(const std::string& name) const;
 
+  /// Standard error of every later run goes to this terminal, and `Finished` has none of it.
+  void show_errors_on(const std::string& terminal) { errors_name_ = terminal; }
+
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
 
   /// In the place of an earlier value.
@@ -54,6 +57,7 @@ class Muster {
 
  private:
   std::filesystem::path folder_;
+  std::string errors_name_ = "stderr";
   std::vector<std::string> environment_;
   std::map<pid_t, UniqueFd> errors_;  // standard error of each program, also of several at once
 };
