@@ -105,6 +105,15 @@ std::string gpu_hindrance(const ModelDescription& model, const Plan& plan) {
   return {};
 }
 
+// What makes `muster serve` hold what was planned.
+std::string serve_flags(const Workload& workload) {
+  std::string flags;
+  const auto& dtype = workload.dtype;
+  if (dtype && parse_decoder_precision(*dtype)) flags += " --precision " + *dtype;
+  if (workload.kv_dtype != "auto") flags += " --kv-cache-dtype " + workload.kv_dtype;
+  return flags;
+}
+
 bool is_replicated(const Plan& plan) {
   return plan.tensor_parallel == 1 &&
          std::all_of(plan.copies.begin(), plan.copies.end(), [](const auto& copy) {
@@ -131,14 +140,12 @@ PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, con
     if (found.model.weight_source == WeightSource::Config) return {false, "it has no weights"};
     auto hindrance = is_on_gpus(chosen.machine, plan) ? gpu_hindrance(found.model, plan) : "";
     if (!hindrance.empty()) return {false, std::move(hindrance)};
-    const auto& kept = plan.workload.kv_dtype;
-    if (!parse_kv_cache_dtype(kept)) {
+    if (!parse_kv_cache_dtype(plan.workload.kv_dtype)) {
       return {false, "this build keeps keys and values in fp32, fp16 or int8"};
     }
-    const auto flag = kept == "auto" ? "" : " --kv-cache-dtype " + kept;
     return {true, fmt::format("`muster serve{}` puts a whole copy on each device, and needs no "
                               "plan for it",
-                              flag)};
+                              serve_flags(plan.workload))};
   }
   const auto model = read_model_folder(found.source);
   if (!model) return {false, model.error().message};

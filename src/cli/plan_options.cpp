@@ -157,7 +157,7 @@ FlagGroup workload_flags() {
            {"--batch", "N", "sequences at once (default: 1)"},
            {.name = "--dtype",
             .value_name = "DTYPE",
-            .help = "weights as fp32, bf16, fp16; encoders on CPUs: int8 (default: as stored)",
+            .help = "weights as fp32, bf16, fp16; on CPUs int8, too (default: as stored)",
             .choices = {"fp32", "bf16", "fp16", "int8"}},
            {.name = "--kv-dtype",
             .value_name = "DTYPE",

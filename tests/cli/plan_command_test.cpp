@@ -81,6 +81,34 @@ TEST_F(PlanCommand, SaysWhetherADecoderRunsHere) {
             std::string::npos);
 }
 
+// Of width 32 and 67 ids, by hand: in blocks of 32 inputs and 34 bytes, 192 rows of a layer with
+// one and 32 with two; a head of 67 rows, which take the place of 80; the table as it lies in the
+// file, and 8 bytes for each of the norms' 160 elements.
+TEST_F(PlanCommand, ADecoderIn8BitsIsPlannedForCpus) {
+  const std::filesystem::path decoder = MUSTER_SOURCE_DIR "/src/engine/testdata/decoders/llama";
+  std::filesystem::create_directory(muster_.folder() / "model");
+  for (const auto* name : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy(decoder / name, muster_.folder() / "model");
+  }
+  const auto plan = [&](const std::string& machine) {
+    return muster_.run(
+        {"plan", "model", "--dtype", "int8", "--kv-dtype", "int8", "--machine", machine, "--json"});
+  };
+  const auto done = plan("2xcpu");
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const auto json = nlohmann::json::parse(done.out);
+  EXPECT_EQ(json["copies"][0]["stages"][0]["memory_per_device"]["weights"],
+            2 * 34 * (192 + 2 * 32) + 34 * 80 + 67 * 32 * 4 + 8 * 160);
+  EXPECT_NE(json["runs_here"].dump().find("`muster serve --precision int8 --kv-cache-dtype int8` "),
+            std::string::npos)
+      << done.out;
+  const auto on_gpus = plan("sim:2xA10G-24G");
+  EXPECT_EQ(on_gpus.exit_code, 4) << on_gpus.out;
+  EXPECT_EQ(on_gpus.err.find("muster: int8 is planned on CPUs alone, for encoders and decoders "),
+            0U)
+      << on_gpus.err;
+}
+
 TEST_F(PlanCommand, CallsTheMachineHereThisMachine) {
   const auto done =
       muster_.run({"plan", MUSTER_SOURCE_DIR "/tests/plans/models/qwen2-0.5b", "--context", "64"});

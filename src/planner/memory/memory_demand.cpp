@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// Of what an engine computes: only encoders on CPUs have it in plans.
+// What our engine alone computes, and on CPUs alone.
 constexpr std::string_view kInt8 = "int8";
 
 template <typename... Values>
@@ -127,7 +127,9 @@ std::optional<DecoderPrecision> cpu_decoder_precision(const MemoryDemand& demand
                       is_cpu_decoder(*model.decoder);
   if (!may_be) return std::nullopt;
   auto precision = DecoderPrecision::Own;
-  if (const auto& dtype = demand.workload.dtype) {
+  if (const auto& dtype = demand.workload.dtype; dtype == kInt8) {
+    precision = DecoderPrecision::Int8;
+  } else if (dtype) {
     const bool is_bf16 = dtype->starts_with('b') || dtype->starts_with('B');
     if (demand.weight_element_bytes != 4U && !is_bf16) return std::nullopt;
     precision = is_bf16 ? DecoderPrecision::Bf16 : DecoderPrecision::Fp32;
@@ -142,14 +144,10 @@ std::optional<DecoderPrecision> cpu_decoder_precision(const MemoryDemand& demand
 
 Status resolve_dtypes(MemoryDemand& demand) {
   const auto& workload = demand.workload;
-  demand.is_int8_encoder = demand.is_engine_encoder && workload.dtype == kInt8;
-  if (workload.dtype && !demand.is_int8_encoder) {
+  const bool is_int8 = workload.dtype == kInt8;
+  demand.is_int8_encoder = demand.is_engine_encoder && is_int8;
+  if (workload.dtype && !is_int8) {
     demand.weight_element_bytes = float_bytes(*workload.dtype);
-    if (!demand.weight_element_bytes && workload.dtype == kInt8) {
-      return Error{ErrorKind::Unsupported,
-                   "int8 is planned for encoders on CPUs alone, others as fp32, bf16 or fp16: " +
-                       demand.model.name};
-    }
     if (!demand.weight_element_bytes) {
       return invalid("weights are loaded as fp32, bf16 or fp16: {}", *workload.dtype);
     }
@@ -165,6 +163,13 @@ Status resolve_dtypes(MemoryDemand& demand) {
     }
   }
   demand.cpu_decoder = cpu_decoder_precision(demand);
+  if (is_int8 && !demand.is_int8_encoder && !demand.cpu_decoder) {
+    return Error{
+        ErrorKind::Unsupported,
+        "int8 is planned on CPUs alone, for encoders and decoders that this build computes "
+        "there; others as fp32, bf16 or fp16: " +
+            demand.model.name};
+  }
   demand.cache_format = {1, demand.cpu_decoder ? cpu_decoder_cache_element(*demand.cpu_decoder)
                                                : demand.element_bytes};
   if (workload.kv_dtype != "auto") {

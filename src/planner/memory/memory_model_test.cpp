@@ -287,6 +287,29 @@ TEST(StageMemory, ACacheIn8BitsIsWhatTheEngineHolds) {
   EXPECT_EQ(parts.total() - parts.kv_cache, plain.total() - plain.kv_cache);
 }
 
+// Every matrix in blocks of 32 inputs, each 34 bytes: one block where there are 16 or 24 of them.
+// Outputs are in panels of 16, as in any precision. What products read: in float32, and in blocks
+// of 32 + 12 bytes.
+TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
+  const auto model = tied_decoder();
+  auto share = whole(model);
+  share.is_gpu = false;
+  constexpr std::uint64_t kMatrices = 34 * (2 * (4 * 16 + 2 * 32 + 16) + 64);
+  constexpr std::uint64_t kTable = 50 * 16 * 2;
+  constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
+  constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 20 * 50;  // scratch; sampling
+  constexpr std::uint64_t kRows = 512 * (100 * 4 + 56 * 4 + 3 * 44) + 64 * (16 * 4 + 44);
+  auto workload = generate(3, 32);
+  workload.dtype = "int8";
+  const auto parts = memory(model, workload, share);
+  EXPECT_EQ(parts.weights, kMatrices + kTable + kNorms);
+  EXPECT_EQ(parts.kv_cache, 3U * 32 * 2 * 2 * (4 + 4) * 2) << "in 16 bits";
+  EXPECT_EQ(parts.activations, kRows + kBeside);
+  EXPECT_FALSE(stage_memory(model, workload, whole(model))) << "no GPU computes it";
+  share.tensor_parallel = 2;
+  EXPECT_FALSE(stage_memory(model, workload, share)) << "nor do two CPUs together";
+}
+
 TEST(StageMemory, ADecodersHeadOnAnotherCpuHasItsOwnCopyAlready) {
   const auto model = tied_decoder();
   const auto workload = generate(1, 32);
@@ -327,9 +350,10 @@ TEST(StageMemory, RefusesByNameWhatItCannotPlan) {
   workload.dtype = "int4";
   EXPECT_EQ(error_of(model, workload), "weights are loaded as fp32, bf16 or fp16: int4");
   workload.dtype = "int8";
-  EXPECT_EQ(
-      error_of(model, workload),
-      "int8 is planned for encoders on CPUs alone, others as fp32, bf16 or fp16: " + model.name);
+  EXPECT_EQ(error_of(model, workload),
+            "int8 is planned on CPUs alone, for encoders and decoders that this build computes "
+            "there; others as fp32, bf16 or fp16: " +
+                model.name);
   workload = generate(1, 8);
   workload.kv_dtype = "q9";
   EXPECT_EQ(

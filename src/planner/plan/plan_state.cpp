@@ -138,6 +138,8 @@ Result<std::vector<std::uint32_t>> PlanState::tensor_degrees() const {
     MUSTER_TRY(check_tensor_degree(model_->shape, *machine_, devices_, *asked));
     return std::vector{*asked};
   }
+  // Only our own engine computes 8 bits, and it cuts no layer over devices.
+  if (workload_.dtype == "int8") return std::vector<std::uint32_t>{1};
   return possible_tensor_degrees(model_->shape, *machine_, devices_);
 }
 
