@@ -35,12 +35,20 @@ std::string speed(const GenerateReport& report) {
   return text;
 }
 
+// As `muster plan` counts them.
+std::string weights_text(const GenerateDecoder& decoder) {
+  if (!decoder.unpacked_bytes) return megabytes(decoder.weights_bytes);
+  return fmt::format("{} ({} packed, the rest as in the file)",
+                     megabytes(decoder.weights_bytes + *decoder.unpacked_bytes),
+                     megabytes(decoder.weights_bytes));
+}
+
 // Empty before the decoder was loaded.
 std::string place(const GenerateOptions& options, const GenerateReport& report) {
   if (!report.decoder) return "";
   auto text = fmt::format("\n{}, {} threads, precision {}, {}: weights {}", options.device.name(),
                           report.decoder->thread_count, decoder_precision_name(options.precision),
-                          report.decoder->decoder_class, megabytes(report.decoder->weights_bytes));
+                          report.decoder->decoder_class, weights_text(*report.decoder));
   if (report.cache_bytes) {
     text += ", keys and values ";
     if (options.kv_cache_dtype != KvCacheDtype::Auto) {
@@ -92,7 +100,10 @@ std::string generate_report_json(const GenerateOptions& options, const GenerateR
     json["prefill_seconds"] = report.times->prefill_seconds;
     json["decode_seconds"] = report.times->decode_seconds;
   }
-  if (report.decoder) json["weights_bytes"] = report.decoder->weights_bytes;
+  if (report.decoder) {
+    json["weights_bytes"] = report.decoder->weights_bytes;
+    put(json, "unpacked_weights_bytes", report.decoder->unpacked_bytes);
+  }
   put(json, "cache_bytes", report.cache_bytes);
   json["restarts"] = report.restart_count;
   put(json, "worker_bytes", report.worker_bytes);

@@ -43,6 +43,19 @@ TEST(GenerateReportText, TellsWhatAReplyTook) {
   EXPECT_TRUE(unbroken_text(drawn, whole_report()).ends_with("worker 120 MB; seed 7\n"));
 }
 
+// A table of embeddings is read where it lies: muster plan counts it, and whoever compares the two
+// would look for what is missing.
+TEST(GenerateReportText, WeightsAreThoseOfAPlan) {
+  auto report = whole_report();
+  report.decoder->unpacked_bytes = 31'000'000;
+  EXPECT_NE(unbroken_text({}, report)
+                .find(": weights 121 MB (90 MB packed, the rest as in the file), keys and values "),
+            std::string::npos);
+  const auto json = nlohmann::json::parse(generate_report_json({}, report, ""));
+  EXPECT_EQ(json["weights_bytes"], 90'000'000);
+  EXPECT_EQ(json["unpacked_weights_bytes"], 31'000'000);
+}
+
 // Unbroken the lines have 96 and 94 columns.
 TEST(GenerateReportText, BreaksItsLinesBetweenWords) {
   EXPECT_EQ(generate_report_text({}, whole_report(), 80),

@@ -19,6 +19,8 @@
 #include "jobs/prompt_encoder.h"
 #include "jobs/reply_text.h"
 #include "modelfile/decoder_config.h"
+#include "modelfile/model_description.h"
+#include "spec/cpu_decoder_memory.h"
 
 namespace muster {
 namespace {
@@ -61,6 +63,20 @@ std::optional<std::uint64_t> memory_of(std::optional<pid_t> pid) {
   if (digit == std::string::npos) return std::nullopt;
   std::from_chars(file->data() + digit, file->data() + file->size(), kib);
   return kib * 1024;
+}
+
+/// GenerateDecoder::unpacked_bytes. Cost: reads the headers of the files.
+std::optional<std::uint64_t> unpacked_bytes(const GenerateOptions& options) {
+  if (options.device.kind != DeviceKind::Cpu) return std::nullopt;
+  const auto model = describe_model(options.source);
+  if (!model || !model->decoder || !is_cpu_decoder(*model->decoder)) return std::nullopt;
+  std::uint64_t sum = 0;
+  for (const auto& unit : model->units) {
+    const auto weights = cpu_decoder_weights(*model, unit, options.precision);
+    if (!weights) return std::nullopt;
+    sum += weights->total() - weights->counted();
+  }
+  return sum;
 }
 
 /// One reply on its way: what the session tells, and what becomes of it.
@@ -169,6 +185,7 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
        .token_limit = options.token_limit,
        .stop_ids = options.ignores_stop_ids ? std::vector<std::uint32_t>{} : text.stop_ids,
        .sampling = options.sampling});
+  const auto unpacked = unpacked_bytes(options);  // while the worker loads
   while (!reply.end && !reply.error) {
     if (cancelled()) {
       reply.end = GenerateEnd::Interrupted;
@@ -181,6 +198,7 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
   report.end = end_with(reply.text, *reply.end);
   report.reply_tokens = reply.text.token_count();
   report.restart_count = session->restart_count();
+  if (report.decoder) report.decoder->unpacked_bytes = unpacked;
   if (!watch.first_at) return report;
   const std::uint64_t tokens = report.prompt_tokens + std::max(report.reply_tokens, 1U) - 1;
   report.cache_bytes =

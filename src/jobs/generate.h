@@ -51,7 +51,10 @@ GenerateEnd end_with(const ReplyText& text, GenerateEnd told);
 
 /// A decoder as its worker has loaded it.
 struct GenerateDecoder {
-  std::uint64_t weights_bytes = 0;
+  std::uint64_t weights_bytes = 0;  // that the engine has allocated for them; on a CPU it packs
+  /// On a CPU, beside those: norms, and tables that are read in the mapped file. The sum of both is
+  /// what a plan counts as weights (spec/cpu_decoder_memory.h). nullopt: not known, or on a GPU.
+  std::optional<std::uint64_t> unpacked_bytes = std::nullopt;
   std::uint32_t thread_count = 0;
   std::string decoder_class;
 };

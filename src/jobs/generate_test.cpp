@@ -76,6 +76,34 @@ TEST_F(CountedText, AStopStringThatIsWholeOnlyAtTheEndIsTold) {
   EXPECT_EQ(report->reply_tokens, 3U);
 }
 
+// By hand, of 67 ids and width 32: the table in float32, and 8 bytes for each element of the norms,
+// two in each of two layers and one at the end.
+TEST_F(CountedText, WhatIsReadInTheFileIsToldBesideThePackedWeights) {
+  namespace fs = std::filesystem;
+  const auto weights = fs::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
+  for (const auto* name : {"config.json", "model.safetensors"}) {
+    fs::copy_file(weights / name, folder_ / name, fs::copy_options::overwrite_existing);
+  }
+  GenerateOptions options;
+  options.source = folder_;
+  options.prompt = "x";
+  options.is_raw = true;
+  options.token_limit = 1;
+  options.precision = DecoderPrecision::Fp32;
+  options.worker_program = counting_worker();
+  GenerateEvents events;
+  events.on_text = [this](std::string_view part) { return add(part); };
+  events.on_notice = [](const std::string&) {};
+  const auto report = generate_text(options, events, clock_, [] { return false; });
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report->decoder);
+  EXPECT_EQ(report->decoder->unpacked_bytes, 67U * 32 * 4 + 8 * 32 * (2 * 2 + 1));
+  options.device.kind = DeviceKind::Cuda;
+  const auto on_gpu = generate_text(options, events, clock_, [] { return false; });
+  ASSERT_TRUE(on_gpu) << on_gpu.error().message;
+  EXPECT_FALSE(on_gpu->decoder->unpacked_bytes);
+}
+
 TEST_F(CountedText, SoItIsInAConversation) {
   auto conversation =
       Conversation::start({.source = folder_, .worker_program = counting_worker()},
