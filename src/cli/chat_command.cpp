@@ -305,7 +305,7 @@ class ChatLoop {
                "  repetition-penalty  {}\n  presence-penalty    {}\n  frequency-penalty   {}\n"
                "  seed                {}\n  {} messages; the context has {} tokens\n",
                printable(settings_.system.value_or("none")), settings_.token_limit,
-               sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
+               sampling.temperature, top_k_text(sampling), sampling.top_p, sampling.min_p,
                sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty,
                sampling.seed, conversation_->messages().size(), conversation_->context_tokens());
   }

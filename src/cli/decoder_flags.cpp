@@ -36,6 +36,9 @@ constexpr std::array<SamplingNumber, 6> kNumbers{{
     {"--frequency-penalty", &SamplingOptions::frequency_penalty, {-100, 100, 0.5}},
 }};
 
+// What --top-k is where nothing is named; the number 0 says the same.
+constexpr std::string_view kAllTokens = "all";
+
 bool computes_decoders(const Device& device) {
   return device.kind == DeviceKind::Cpu || runs_as_gpu(device.kind);
 }
@@ -44,7 +47,7 @@ bool computes_decoders(const Device& device) {
 
 std::vector<RunFlag> sampling_flags() {
   return {{"--temperature", "T", "0: always the most likely token (default: 0)"},
-          {"--top-k", "K", "draw among the K most likely tokens (default: all)"},
+          {"--top-k", "K", "draw among the K most likely tokens, or all (default: all)"},
           {"--top-p", "P", "among the likeliest whose sum reaches P (default: 1)"},
           {"--min-p", "P", "among those P times as likely as the first (default: 0)"},
           {"--repetition-penalty", "R", "of tokens seen before (default: 1: none)"},
@@ -62,7 +65,9 @@ Status set_sampling(std::string_view flag, std::string_view shown, const std::st
                     SamplingOptions& sampling) {
   if (flag == "--top-k") {
     const WholeRange range{0, UINT32_MAX, 40};
-    sampling.top_k = static_cast<std::uint32_t>(MUSTER_TRY(whole_number_of(shown, value, range)));
+    const bool is_all = value == kAllTokens;
+    sampling.top_k =
+        static_cast<std::uint32_t>(MUSTER_TRY(whole_number_of(shown, is_all ? "0" : value, range)));
     return Done{};
   }
   if (flag == "--seed") {
@@ -75,6 +80,10 @@ Status set_sampling(std::string_view flag, std::string_view shown, const std::st
   }
   sampling.*(number->to) = MUSTER_TRY(number_of(shown, value, number->range));
   return Done{};
+}
+
+std::string top_k_text(const SamplingOptions& sampling) {
+  return sampling.top_k == 0 ? std::string(kAllTokens) : std::to_string(sampling.top_k);
 }
 
 void reset_sampling(std::string_view flag, const SamplingOptions& from, SamplingOptions& to) {

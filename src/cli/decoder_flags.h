@@ -30,6 +30,9 @@ Result<SamplingOptions> sampling_options(const Arguments& arguments);
 Status set_sampling(std::string_view flag, std::string_view shown, const std::string& value,
                     SamplingOptions& sampling);
 
+/// --top-k as it is given: "40", or "all".
+std::string top_k_text(const SamplingOptions& sampling);
+
 /// The same one as it is in another.
 void reset_sampling(std::string_view flag, const SamplingOptions& from, SamplingOptions& to);
 

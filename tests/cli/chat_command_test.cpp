@@ -212,6 +212,17 @@ TEST_F(ChatCommand, SaysWhatIsWrongWithACommandAndGoesOn) {
   EXPECT_EQ(muster_.read("diary"), "dear diary");
 }
 
+// As the help has it, and as it may be typed.
+TEST_F(ChatCommand, AllTokensAreCalledSo) {
+  const auto shown = [&](const std::string& typed) { return chat(typed + "/show\n").err; };
+  EXPECT_NE(shown("").find("  top-k               all\n"), std::string::npos);
+  EXPECT_NE(shown("/set top-k 40\n").find("  top-k               40\n"), std::string::npos);
+  EXPECT_NE(shown("/set top-k 40\n/set top-k all\n").find("  top-k               all\n"),
+            std::string::npos);
+  EXPECT_NE(shown("/set top-k 40\n/set top-k 0\n").find("  top-k               all\n"),
+            std::string::npos);
+}
+
 TEST_F(ChatCommand, RefusesWhatCannotBeDoneBeforeAnyMessage) {
   EXPECT_EQ(chat("the az\n", {"--context", "3"}).exit_code, 2);
   EXPECT_EQ(chat("the az\n", {"--load", "none.json"}).exit_code, 3);
