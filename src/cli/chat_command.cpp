@@ -362,9 +362,10 @@ Result<int> run_chat(const CommandContext& context) {
     options.context_tokens = static_cast<std::uint32_t>(
         MUSTER_TRY(whole_number_of("--context", *tokens, {16, kContextMost, 4096})));
   }
-  MUSTER_TRY(named_precision(arguments));
+  const auto named = MUSTER_TRY(named_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(decoder_device(context));
+  MUSTER_TRY(check_decoder_numbers(named, context.config, options.device));
   options.kv_cache_dtype = kv_cache_dtype_of(context.config);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;

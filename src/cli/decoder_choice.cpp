@@ -9,6 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/messages.h"
 #include "cli/places.h"
+#include "cli/serve_doors.h"
 #include "jobs/decoder_precision.h"
 #include "jobs/decoder_probe.h"
 
@@ -20,6 +21,27 @@ Result<std::optional<DecoderPrecision>> named_precision(const Arguments& argumen
   if (const auto known = parse_decoder_precision(word)) return known;
   return Error{ErrorKind::InvalidArgument,
                fmt::format("--precision must be auto, own, bf16, fp32 or int8: \"{}\"", word)};
+}
+
+// A worker would say the same, once it had linked torch and been given the model.
+Status check_decoder_numbers(std::optional<DecoderPrecision> named, const Config& config,
+                             const Device& device) {
+  if (!runs_as_gpu(device.kind)) return Done{};
+  if (named == DecoderPrecision::Own || named == DecoderPrecision::Int8) {
+    return Error{
+        ErrorKind::Unsupported,
+        fmt::format("--precision {} is computed on CPUs only, and {} is a GPU: use bf16 or "
+                    "fp32, or --devices cpu",
+                    decoder_precision_name(*named), device.name())};
+  }
+  const auto dtype = config.text(SettingId::KvCacheDtype).value_or("auto");
+  if (dtype == kv_cache_dtype_name(KvCacheDtype::Auto)) return Done{};
+  const auto error = invalid_setting(
+      config, SettingId::KvCacheDtype,
+      fmt::format("keys and values are kept in {} on CPUs only, and {} is a GPU: use auto, or "
+                  "--devices cpu",
+                  dtype, device.name()));
+  return Error{ErrorKind::Unsupported, error.message};
 }
 
 Result<DecoderPrecisionChoice> chosen_precision(

@@ -18,6 +18,13 @@ namespace muster {
 /// Errors: InvalidArgument.
 Result<std::optional<DecoderPrecision>> named_precision(const Arguments& arguments);
 
+/// Whether the device computes a decoder in the precision that is named, and keeps keys and values
+/// as the setting kv_cache_dtype says.
+///
+/// Errors: Unsupported, naming the device and what it has.
+Status check_decoder_numbers(std::optional<DecoderPrecision> named, const Config& config,
+                             const Device& device);
+
 /// What is asked of a measurement where --precision names nothing.
 struct PrecisionPlace {
   std::filesystem::path source;

@@ -76,25 +76,33 @@ std::vector<std::string> names_in_list(std::string_view list) {
   return names;
 }
 
+}  // namespace
+
 // One precision is for all devices of a run. One word is of models that generate, which share the
 // setting.
 Status check_precision(const Config& config, const EmbedOptions& options) {
+  const auto refused = [&config](const std::string& message) {
+    return invalid_setting(config, SettingId::Precision, message);
+  };
   if (config.text(SettingId::Precision) == decoder_precision_name(DecoderPrecision::Own)) {
-    return invalid_setting(config, SettingId::Precision,
-                           "own is for models that generate; embed has fp32, bf16, fp16 and int8");
+    return refused("own is for models that generate; embed has fp32, bf16, fp16 and int8");
   }
-  if (options.precision != Precision::Int8) return Done{};
-  const auto gpu = std::find_if(options.devices.begin(), options.devices.end(),
-                                [](const Device& device) { return runs_as_gpu(device.kind); });
-  if (gpu == options.devices.end()) return Done{};
-  return invalid_setting(
-      config, SettingId::Precision,
-      fmt::format("int8 is computed on CPUs only, and {} is a GPU: use fp32, bf16 or fp16, or "
-                  "--devices cpu",
-                  gpu->name()));
+  const bool is_for_cpus = options.precision == Precision::Int8;
+  if (!is_for_cpus && options.precision != Precision::Fp16) return Done{};
+  const auto other =
+      std::find_if(options.devices.begin(), options.devices.end(),
+                   [&](const Device& device) { return runs_as_gpu(device.kind) == is_for_cpus; });
+  if (other == options.devices.end()) return Done{};
+  const auto error =
+      is_for_cpus
+          ? refused(fmt::format("int8 is computed on CPUs only, and {} is a GPU: use fp32, bf16 or "
+                                "fp16, or --devices cpu",
+                                other->name()))
+          : refused(fmt::format("fp16 is computed on GPUs only, and {} is a CPU: use fp32, bf16 or "
+                                "int8, or GPUs alone",
+                                other->name()));
+  return Error{ErrorKind::Unsupported, error.message};
 }
-
-}  // namespace
 
 Status set_output(const CommandContext& context, EmbedOptions& options) {
   const auto& arguments = context.arguments;

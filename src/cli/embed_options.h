@@ -14,13 +14,21 @@ namespace muster {
 /// so that a typing error is told before a driver or an interpreter has to start: names of model,
 /// inputs and output, then devices, then the places of worker and torch.
 ///
-/// Errors: those of find_model, TextReader::open, vector_format_of, parse_devices and places.h.
+/// Errors: those of find_model, TextReader::open, vector_format_of, parse_devices, check_precision
+/// and places.h.
 Result<EmbedOptions> embed_options(const CommandContext& context);
 
 /// The part of the options that says where a model runs: devices, worker, torch, cache.
 /// `devices`: as --devices names them.
 Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
                             EmbedOptions& options);
+
+/// Whether every device of the run computes in the precision that is asked for. Whether a CPU has
+/// bf16 its worker knows.
+///
+/// Errors: InvalidArgument for own, which is of models that generate; Unsupported, naming the
+/// device and what it computes in.
+Status check_precision(const Config& config, const EmbedOptions& options);
 
 /// Sets where the rows go, by --out and --output-format: a file, or standard output for "-".
 ///

@@ -1,4 +1,4 @@
-// Which fields --keep names.
+// Which fields --keep names, and on which devices a precision is computed.
 
 #include "cli/embed_options.h"
 
@@ -41,6 +41,35 @@ TEST(KeptFields, ANameThatIsMissingIsAnError) {
   for (int i = 1; i < 64; ++i) many += ",f" + std::to_string(i);
   EXPECT_EQ(kept({many})->size(), 64U);
   EXPECT_EQ(kept({many + ",f64"}).error().message, "--keep takes at most 64 fields: 65");
+}
+
+// The same as of serve: of two commands that refuse alike one ended with 2 and one with 4.
+TEST(EmbedPrecision, IsRefusedWhereADeviceDoesNotComputeIt) {
+  ConfigSources sources;
+  sources.working_folder = "/nonexistent";
+  const auto config = Config::load(sources);
+  ASSERT_TRUE(config) << config.error().message;
+  const auto refusal_of = [&](Precision precision, DeviceKind second) {
+    EmbedOptions options;
+    options.precision = precision;
+    options.devices.resize(2);
+    options.devices[0].kind = precision == Precision::Int8 ? DeviceKind::Cpu : DeviceKind::Cuda;
+    options.devices[1].kind = second;
+    options.devices[1].index = 1;
+    const auto fits = check_precision(*config, options);
+    if (fits) return std::string();
+    EXPECT_EQ(fits.error().kind, ErrorKind::Unsupported);
+    return fits.error().message;
+  };
+  EXPECT_EQ(refusal_of(Precision::Int8, DeviceKind::Standin),
+            "precision: int8 is computed on CPUs only, and standin:1 is a GPU: use fp32, bf16 or "
+            "fp16, or --devices cpu");
+  EXPECT_EQ(refusal_of(Precision::Fp16, DeviceKind::Cpu),
+            "precision: fp16 is computed on GPUs only, and cpu:1 is a CPU: use fp32, bf16 or "
+            "int8, or GPUs alone");
+  EXPECT_EQ(refusal_of(Precision::Int8, DeviceKind::Cpu), "");
+  EXPECT_EQ(refusal_of(Precision::Fp16, DeviceKind::Cuda), "");
+  EXPECT_EQ(refusal_of(Precision::Bf16, DeviceKind::Cpu), "");
 }
 
 }  // namespace

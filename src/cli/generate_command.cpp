@@ -115,6 +115,8 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   options.prompt = *prompt == "-" ? MUSTER_TRY(prompt_of_stdin()) : *prompt;
   MUSTER_TRY(set_reply_options(arguments, options));
   options.device = MUSTER_TRY(decoder_device(context));
+  const auto named = MUSTER_TRY(named_precision(arguments));
+  MUSTER_TRY(check_decoder_numbers(named, context.config, options.device));
   options.kv_cache_dtype = kv_cache_dtype_of(context.config);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;

@@ -115,6 +115,8 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   MUSTER_TRY(check_standard_output(options));
   auto found = MUSTER_TRY(decoder_devices(context));
   options.devices = std::move(found.devices);
+  const auto named = MUSTER_TRY(named_precision(arguments));
+  MUSTER_TRY(check_decoder_numbers(named, config, options.devices.front()));
   options.memory.free_bytes = found.free_bytes;
   options.kv_cache_dtype = kv_cache_dtype_of(config);
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);

@@ -14,8 +14,10 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "engine/gpu.h"
 #include "engine/gpu_device.h"
@@ -36,12 +38,14 @@ namespace {
 Status check_precision(const EncoderOptions& options) {
   if (options.precision == Precision::Int8 && options.device == DeviceKind::Cpu) return Done{};
   const auto allowed = precisions_to_try(options.device);
-  if (std::find(allowed.begin(), allowed.end(), options.precision) == allowed.end()) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("this machine does not compute this precision on {}: {}",
-                             device_kind_name(options.device), precision_name(options.precision))};
-  }
-  return Done{};
+  if (std::find(allowed.begin(), allowed.end(), options.precision) != allowed.end()) return Done{};
+  std::vector<std::string_view> names;
+  for (const auto precision : allowed) names.push_back(precision_name(precision));
+  if (options.device == DeviceKind::Cpu) names.push_back(precision_name(Precision::Int8));
+  return Error{ErrorKind::Unsupported,
+               fmt::format("this machine does not compute {} on {}, but {}",
+                           precision_name(options.precision), device_kind_name(options.device),
+                           fmt::join(names, ", "))};
 }
 
 // Of all encoders that live on the GPU.

@@ -289,8 +289,10 @@ TEST_F(LaneTest, AMissingOrMisshapenTensorIsNamed) {
 TEST_F(LaneTest, WhatThisMachineCannotDoIsUnsupported) {
   EncoderFixture fixture("bert");
   fixture.options.precision = Precision::Fp16;
+  const bool has_bf16 = precisions_to_try(DeviceKind::Cpu).size() > 1;
   EXPECT_EQ(Encoder::load(fixture.options).error().message,
-            "this machine does not compute this precision on cpu: fp16");
+            std::string("this machine does not compute fp16 on cpu, but fp32, ") +
+                (has_bf16 ? "bf16, " : "") + "int8");
   fixture.options.precision = Precision::Fp32;
   fixture.options.device = DeviceKind::Mps;
   EXPECT_EQ(Encoder::load(fixture.options).error().kind, ErrorKind::Unsupported);

@@ -61,6 +61,17 @@ TEST_F(EmbedCommand, AFilesOwnBitsAreOfModelsThatGenerate) {
             "int8\n");
 }
 
+// By its worker it was, after the start, and the sentence was there twice.
+TEST_F(EmbedCommand, WhatNoCpuComputesIsRefusedAtOnce) {
+  const auto refused = muster_.run(
+      with_test_worker({"embed", tiny_model(), "notes.txt", "-o", "x.npy", "--precision", "fp16"}));
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_EQ(refused.err,
+            "muster: --precision: fp16 is computed on GPUs only, and cpu:0 is a CPU: use fp32, "
+            "bf16 or int8, or GPUs alone\n");
+  EXPECT_FALSE(muster_.exists("x.npy.part"));
+}
+
 TEST_F(EmbedCommand, FieldsOfPlainLinesAreRefused) {
   const auto expect_refused = [&](const Words& words, const std::string& message) {
     auto all = words;

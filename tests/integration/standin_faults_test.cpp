@@ -75,7 +75,7 @@ TEST_F(StandinFaultsTest, VectorsAreNearThoseOfTheCpu) {
 TEST_F(StandinFaultsTest, Int8IsForCpusAndRefusedBeforeAWorkerStarts) {
   const auto int8 =
       runs_.start("in.txt", "int8.npy", {"--devices", "1xstandin", "--precision", "int8"});
-  EXPECT_EQ(int8.wait(), exit_code(ErrorKind::InvalidArgument)) << runs_.log();
+  EXPECT_EQ(int8.wait(), exit_code(ErrorKind::Unsupported)) << runs_.log();
   expect_words("int8 is computed on CPUs only, and standin:0 is a GPU: use fp32, bf16 or fp16");
 }
 
