@@ -30,6 +30,7 @@ std::string time_table(const EmbedReport& report, const TerminalInfo& terminal) 
   const auto row = [&](const char* name, double part) {
     table.add_row({name, fmt::format("{:.2f}", part), percent_text(part, report.total_seconds)});
   };
+  if (time.measure > 0) row("measure precisions", time.measure);
   row("read", time.read);
   row("wait for devices", time.wait);
   row("wait for the disk", time.wait_for_writer);
@@ -70,15 +71,16 @@ std::vector<std::string> work_sentences(const EmbedReport& report) {
                   percent_text(report.parent_cpu_seconds, report.parent_cpu_seconds + workers))};
 }
 
-// "63,666 texts in 36.89 s: 1,725 texts/s, 36,083 tokens/s, bf16", and where they are.
+// "63,666 texts in 36.89 s: 1,725 texts/s, 36,083 tokens/s, bf16", and where they are. What was
+// measured before is no work on them, and the next run has it already.
 std::string summary(const EmbedReport& report, const TerminalInfo& terminal) {
   const auto& progress = report.progress;
   const auto count = fmt::format("{} texts", with_thousands(progress.text_count));
+  const double work_seconds = report.total_seconds - report.time.measure;
   const auto first = wrapped(
-      fmt::format("{} in {:.2f} s: {} texts/s, {} tokens/s, {}", count, report.total_seconds,
-                  rate_text(progress.text_count, report.total_seconds),
-                  rate_text(progress.token_count, report.total_seconds),
-                  precision_name(report.precision)),
+      fmt::format("{} in {:.2f} s: {} texts/s, {} tokens/s, {}", count, work_seconds,
+                  rate_text(progress.text_count, work_seconds),
+                  rate_text(progress.token_count, work_seconds), precision_name(report.precision)),
       {.width = terminal.width, .indent = 2});
   const auto second =
       wrapped(fmt::format("{} [{} x {}]{}", report.out.string(),
@@ -104,6 +106,12 @@ std::string describe_report(const EmbedReport& report, const TerminalInfo& termi
   }
   const auto words = words_of(report);
   auto out = summary(report, terminal);
+  if (report.time.measure > 0) {
+    out += wrapped(fmt::format("before that {:.2f} s of measuring which precision is fastest, once "
+                               "for this model and processor",
+                               report.time.measure),
+                   wrap);
+  }
   for (const auto& sentence : remarks_of(report, words)) out += wrapped(sentence, wrap);
   if (is_verbose) {
     out += wrapped(

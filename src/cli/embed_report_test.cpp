@@ -96,6 +96,25 @@ TEST(DescribeReport, SaysMoreWhereAsked) {
             "CPU time: 9.0 s in the workers, 1.0 s in muster (10 %)\n");
 }
 
+// The next run of this model does not measure, and is as fast as this one was behind it.
+TEST(DescribeReport, MeasuringIsNoPartOfTheSpeed) {
+  auto measured = report();
+  measured.time.measure = 4;
+  measured.total_seconds = 8;
+  const auto text = describe_report(measured, kTerminal, true);
+  EXPECT_TRUE(
+      text.starts_with("1,000 texts in 4.00 s: 250 texts/s, 6,000 tokens/s, bf16\n"
+                       "x.npy [1,000 x 384], index x.index.jsonl\n"
+                       "before that 4.00 s of measuring which precision is fastest, once "
+                       "for this model\n"
+                       "  and processor\n"))
+      << text;
+  EXPECT_NE(text.find("measure precisions     4.00   50 %\n"), std::string::npos) << text;
+  const auto json = nlohmann::json::parse(report_json(measured));
+  EXPECT_EQ(json["time"]["measure_seconds"], 4);
+  EXPECT_EQ(json["total_seconds"], 8);
+}
+
 TEST(DescribeReport, ColoursWhatWasDoneAndWhatWasNot) {
   auto with_one_less = report();
   with_one_less.progress.devices[1].state = "given up";

@@ -59,7 +59,8 @@ struct TimeSplit {
   double wait = 0;             // waiting for the workers
   double wait_for_writer = 0;  // for the thread that writes, and the disk
   double other = 0;            // scheduling, frames
-  double start = 0;            // until the first worker was ready
+  double measure = 0;          // which precision is fastest, before a model is loaded
+  double start = 0;            // until the first worker was ready, measuring included
   double tokenize = 0;         // on threads beside the loop, summed: no part of the wall time, as
   double write = 0;            // results, on another one
 };

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "dataset/run_journal.h"
 #include "jobs/corpus_run.h"
+#include "jobs/embed_identity.h"
 #include "jobs/embed_work.h"
+#include "jobs/finished_output.h"
 #include "modelfile/model_folder.h"
 
 namespace muster {
@@ -34,6 +37,16 @@ Result<CorpusForm> form_of(const EmbedOptions& options, const RunFiles& files,
   return form;
 }
 
+// Of an interrupted run that goes on, where nobody names one: its rows are of one precision,
+// whatever a second measurement would say.
+std::optional<Precision> precision_before(const EmbedOptions& options, const RunFiles& files) {
+  if (!options.resume || options.precision || options.stream || options.server) return std::nullopt;
+  const auto found = find_output(files);
+  if (!found || *found != FoundOutput::Unfinished) return std::nullopt;  // the run says why
+  const auto journal = RunJournal::read(files.journal);
+  return journal ? embed_precision_in(journal->identity) : std::nullopt;
+}
+
 }  // namespace
 
 Result<EmbedReport> embed_corpus(const EmbedOptions& options, const CorpusEvents& events,
@@ -41,17 +54,23 @@ Result<EmbedReport> embed_corpus(const EmbedOptions& options, const CorpusEvents
   auto format = VectorFormat::Npy;
   if (!options.stream) format = MUSTER_TRY(vector_format_of(options.out));
   const RunFiles files(options.out);
-  EmbedWork work(options, files, format, clock, cancelled);
-  auto form = MUSTER_TRY(form_of(options, files, format));
-  CorpusRun run(options, std::move(form), work, events, clock, cancelled);
+  auto settled = options;
+  const auto earlier = precision_before(options, files);
+  if (earlier) settled.precision = earlier;
+  EmbedWork work(settled, files, format, clock, cancelled);
+  auto form = MUSTER_TRY(form_of(settled, files, format));
+  CorpusRun run(settled, std::move(form), work, events, clock, cancelled);
   auto outcome = MUSTER_TRY(run.run());
   EmbedReport report;
   static_cast<CorpusReport&>(report) = std::move(outcome.report);
   const auto& record = outcome.record;
   report.dim = record.dim;
   report.precision = parse_precision(record.precision).value_or(Precision::Fp32);
-  report.precision_reason =
-      report.was_complete ? "that of the finished run" : work.precision_reason();
+  report.precision_reason = report.was_complete ? "that of the finished run"
+                            : earlier           ? "that of the run before"
+                                                : work.precision_reason();
+  report.time.measure = work.measuring_seconds();
+  report.time.other = std::max(0.0, report.time.other - report.time.measure);
   if (!options.stream) report.index = files.index;
   return report;
 }

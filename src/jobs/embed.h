@@ -64,6 +64,8 @@ struct EmbedReport : CorpusReport {
 /// Embeds a corpus on all devices, or by a server: reads, tokenises, cuts batches for whoever is
 /// free, writes rows in input order, and survives the death of any worker.
 ///
+/// Where `resume` goes on with a run and no precision is named, it is that run's.
+///
 /// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and every row
 /// that has come back is kept for `resume`, as far as the disk has room. Errors: those of reading,
 /// writing and the model; InvalidArgument for a bad record without `skip_bad`, for an output that

@@ -29,6 +29,7 @@ struct EmbedModel {
   Precision precision = Precision::Fp32;
   std::string precision_reason;
   std::string equality_class;
+  double measuring_seconds = 0;  // that were spent on the precision; 0: nothing was measured
 };
 
 /// What a run hears of its texts, from within `step`.

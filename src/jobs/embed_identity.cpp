@@ -2,6 +2,7 @@
 
 #include "jobs/embed_identity.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,6 +33,12 @@ RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model)
                              {kEqualityClassEntry, model.equality_class}};
   identity.insert(identity.end(), of_model.begin(), of_model.end());
   return identity;
+}
+
+std::optional<Precision> embed_precision_in(const RunIdentity& identity) {
+  const auto found = std::find_if(identity.begin(), identity.end(),
+                                  [](const auto& entry) { return entry.first == kPrecision; });
+  return found == identity.end() ? std::nullopt : parse_precision(found->second);
 }
 
 bool writes_objects(const EmbedOptions& options) {

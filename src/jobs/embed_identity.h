@@ -1,14 +1,20 @@
 #pragma once
 
+#include <optional>
+
 #include "dataset/run_journal.h"
 #include "jobs/embed.h"
 #include "jobs/embed_backend.h"
+#include "spec/precision.h"
 
 namespace muster {
 
 /// Everything that can change a byte of a run's output. The first entries are those that a user
 /// sets by name.
 RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model);
+
+/// The precision that a run was computed in; nullopt: the identity names none that is known.
+std::optional<Precision> embed_precision_in(const RunIdentity& identity);
 
 /// The part of it that is known before any device is: without the equality class, and without the
 /// precision where none was asked for.

@@ -38,6 +38,10 @@ class EmbedWork final : public CorpusWork {
   std::string precision_reason() const {
     return backend_ != nullptr ? backend_->model().precision_reason : "";
   }
+  /// As EmbedModel's.
+  double measuring_seconds() const {
+    return backend_ != nullptr ? backend_->model().measuring_seconds : 0;
+  }
 
  private:
   void on_server_row(ItemKey key, std::span<const std::byte> bytes);

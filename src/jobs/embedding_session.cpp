@@ -56,7 +56,10 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
       question, session.model,
       [&](const Probe& probe) {
         begin("measuring precisions");
-        return session.fleet->probe(probe, cancelled);
+        const auto began = clock.now();
+        auto verdict = session.fleet->probe(probe, cancelled);
+        session.measuring_seconds = seconds(clock.now() - began);
+        return verdict;
       },
       on_notice));
   session.precision = choice_made.precision;

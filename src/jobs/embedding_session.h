@@ -20,6 +20,7 @@ struct EmbeddingSession {
   OpenedModel model;
   Precision precision = Precision::Fp32;
   std::string precision_reason;
+  double measuring_seconds = 0;  // 0: nothing was measured
   std::string equality_class;
   std::unique_ptr<Fleet> fleet;  // greeted, loading
 };

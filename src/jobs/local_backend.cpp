@@ -63,6 +63,7 @@ class LocalBackend final : public EmbedBackend {
     model_.precision = session_.precision;
     model_.precision_reason = session_.precision_reason;
     model_.equality_class = session_.equality_class;
+    model_.measuring_seconds = session_.measuring_seconds;
   }
 
   const EmbedModel& model() const override { return model_; }
