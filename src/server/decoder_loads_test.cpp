@@ -112,6 +112,28 @@ TEST_F(DecoderLoads, WhatDecodersDoNotHaveIsNamedByItsField) {
   EXPECT_EQ(post("/v1/models/load", R"({"model":"/no/such/file.gguf"})").status, 404);
 }
 
+// Of no kind that computes decoders. Precision and cache would do on a CPU: none of them is wrong.
+TEST_F(DecoderLoads, WrongDevicesAreNamedWhateverElseIsAskedFor) {
+  Device other;
+  other.kind = DeviceKind::Mps;
+  options_.devices.push_back(other);
+  start_counting();
+  const auto field_of = [&](const char* device, const Json& more) {
+    Json wanted{{"model", (folder_ / "counting").string()},
+                {"name", "second"},
+                {"devices", Json::array({device})}};
+    wanted.update(more);
+    const auto answer = post("/v1/models/load", wanted.dump());
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    return json(answer)["error"]["param"];
+  };
+  EXPECT_EQ(field_of("mps:0", Json::object()), "devices");
+  EXPECT_EQ(field_of("mps:0", {{"precision", "int8"}}), "devices");
+  EXPECT_EQ(field_of("mps:0", {{"precision", "own"}}), "devices");
+  EXPECT_EQ(field_of("mps:0", {{"kv_cache_dtype", "int8"}}), "devices");
+  EXPECT_EQ(field_of("cpu:0", {{"precision", "fp16"}, {"kv_cache_dtype", "int8"}}), "precision");
+}
+
 TEST_F(DecoderLoads, Int8IsAPrecisionOfEveryModelOnCpus) {
   add_decoder("");
   start();

@@ -183,21 +183,28 @@ ApiStatus check_asked(const ServedModel& model, const ServerState& state) {
   return Done{};
 }
 
-// What decoders do not have, or none of these devices. Fields are looked at in this order.
+// The field that check_decoder_settings refuses, in the order in which it looks at them.
+std::string_view refused_field(const ServedModel& model, const std::vector<Device>& devices) {
+  if (model.pooling) return "pooling";
+  if (model.normalize) return "normalize";
+  if (model.prompt_name) return "prompt_name";
+  if (model.length_max.value_or(kDecoderLengthLeast) < kDecoderLengthLeast) return "length_max";
+  auto rest = model;
+  rest.kv_cache_dtype = KvCacheDtype::Auto;
+  if (check_decoder_settings(rest, devices)) return "kv_cache_dtype";
+  rest.precision.reset();
+  rest.wants_own_bits = false;
+  return check_decoder_settings(rest, devices) ? "precision" : "devices";
+}
+
+// What decoders do not have, or none of these devices.
 ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
-  const auto fits = check_decoder_settings(model, state.options.devices);
+  const auto& devices = state.options.devices;
+  const auto fits = check_decoder_settings(model, devices);
   if (fits) return Done{};
-  std::string_view field = "devices";
-  if (model.kv_cache_dtype != KvCacheDtype::Auto) field = "kv_cache_dtype";
-  const bool may_be_refused = model.precision == Precision::Fp16 ||
-                              model.precision == Precision::Int8 || model.wants_own_bits;
-  if (may_be_refused) field = "precision";
-  if (model.length_max.value_or(kDecoderLengthLeast) < kDecoderLengthLeast) field = "length_max";
-  if (model.prompt_name) field = "prompt_name";
-  if (model.normalize) field = "normalize";
-  if (model.pooling) field = "pooling";
+  const std::string field(refused_field(model, devices));
   return wrong_field(field, "unsupported_value",
-                     "Invalid '" + std::string(field) + "': " + fits.error().message + ".");
+                     "Invalid '" + field + "': " + fits.error().message + ".");
 }
 
 // What models that embed or rank do not have on these devices.
