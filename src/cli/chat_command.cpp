@@ -328,7 +328,7 @@ class ChatLoop {
 Result<DecoderPrecision> settled_precision(const CommandContext& context,
                                            const ConversationOptions& options) {
   const auto say = [&](const std::string& sentence) {
-    if (!context.arguments.has("--quiet")) fmt::print(stderr, "muster: {}\n", sentence);
+    if (!context.arguments.has("--quiet")) muster::say(Tone::Notice, sentence, context.color);
   };
   const auto choice = MUSTER_TRY(chosen_precision(context,
                                                   {.source = options.source,

@@ -16,6 +16,7 @@
 #include "cli/embed_report.h"
 #include "cli/embed_server_options.h"
 #include "cli/interrupt.h"
+#include "cli/messages.h"
 #include "cli/server_client.h"
 #include "config/foreign_names.h"
 #include "jobs/embed.h"
@@ -97,10 +98,11 @@ void tell_of_names_not_read(const CommandContext& context) {
     }
   }
   if (names.empty()) return;
-  fmt::print(stderr,
-             "muster: embed does not read {}, as serve does: say it with --devices, "
-             "--batch-tokens or --precision\n",
-             fmt::join(names, ", "));
+  say(Tone::Notice,
+      fmt::format("embed does not read {}, as serve does: say it with --devices, --batch-tokens or "
+                  "--precision",
+                  fmt::join(names, ", ")),
+      context.color);
 }
 
 // The one word that is there tells which of the two it is not.

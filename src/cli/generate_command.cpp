@@ -20,6 +20,7 @@
 #include "cli/generate_prompts.h"
 #include "cli/generate_report.h"
 #include "cli/interrupt.h"
+#include "cli/messages.h"
 #include "cli/places.h"
 #include "cli/replies_options.h"
 #include "jobs/generate.h"
@@ -99,7 +100,7 @@ Result<std::string> prompt_of_stdin() {
 
 // A sentence for people.
 void say(const CommandContext& context, const std::string& sentence) {
-  if (!context.arguments.has("--quiet")) fmt::print(stderr, "muster: {}\n", sentence);
+  if (!context.arguments.has("--quiet")) muster::say(Tone::Notice, sentence, context.color);
 }
 
 // All but the precision, which may have to be measured.

@@ -7,24 +7,25 @@
 
 #include <cstdio>
 
-#include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 
-std::string message_line(Tone tone, std::string_view sentence, bool has_color) {
-  std::string head = "muster:";
+std::string message_line(Tone tone, std::string_view sentence, const TerminalInfo& terminal) {
+  const std::string_view head = tone == Tone::Warning ? "muster: warning: " : "muster: ";
   Style style;
   if (tone == Tone::Error) style = kBad;
-  if (tone == Tone::Warning) {
-    head += " warning:";
-    style = kWarning;
-  }
-  return fmt::format("{} {}\n", styled(head, style, has_color), printable(sentence));
+  if (tone == Tone::Warning) style = kWarning;
+  const auto lines = wrapped_where_wider(
+      sentence, {.width = terminal.is_terminal ? terminal.width : kUnboundedWidth,
+                 .head = head,
+                 .indent = 2});
+  return styled_start(lines, head.size() - 1, style, terminal.has_color);
 }
 
 void say(Tone tone, std::string_view sentence, ColorChoice color) {
   const auto terminal = inspect_terminal(STDERR_FILENO, color);
-  fmt::print(stderr, "{}", message_line(tone, sentence, terminal.has_color));
+  fmt::print(stderr, "{}", message_line(tone, sentence, terminal));
 }
 
 }  // namespace muster

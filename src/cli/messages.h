@@ -12,8 +12,9 @@ namespace muster {
 enum class Tone : std::uint8_t { Notice, Warning, Error };
 
 /// "muster: sentence", "muster: warning: sentence" as one line with its line end, whatever a file
-/// name or a peer put into it. An error and a warning begin with a colour where there are colours.
-std::string message_line(Tone tone, std::string_view sentence, bool has_color);
+/// name or a peer put into it; on a terminal that is narrower, broken between words. An error and a
+/// warning begin with a colour where there are colours.
+std::string message_line(Tone tone, std::string_view sentence, const TerminalInfo& terminal);
 
 /// Writes it to standard error.
 void say(Tone tone, std::string_view sentence, ColorChoice color);

@@ -14,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/messages.h"
 #include "cli/pull_view.h"
 #include "cli/shell_words.h"
 #include "hub/hub_access.h"
@@ -102,7 +103,7 @@ PullOptions options_of(const Arguments& arguments) {
 
 Status show_result(const CommandContext& context, const PullPlan& plan, std::uint64_t received) {
   if (!context.arguments.has("--quiet")) {
-    fmt::print(stderr, "muster: {}\n", describe_pull_end(plan, received));
+    say(Tone::Notice, describe_pull_end(plan, received), context.color);
   }
   return context.output.append(context.arguments.has("--json") ? pull_json(plan, &received)
                                                                : plan.snapshot.string() + "\n");

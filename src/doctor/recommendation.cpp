@@ -1,7 +1,7 @@
 // Settings worth writing down, from what was found. Only what differs from the default, or saves
 // finding it out again, is recommended, each with its reason. The output is YAML for --config,
-// and a device name or path may hold anything, so values are quoted and reasons are kept to one
-// line.
+// and a device name or path may hold anything, so values are quoted and reasons are comments
+// in every line.
 
 #include "doctor/recommendation.h"
 
@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -93,10 +95,24 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-// A comment ends with its line, whatever a path or a driver put into the reason.
-std::string one_line(std::string text) {
+// Its words in lines of at most 80 columns, each of them a comment, whatever a path or a driver put
+// into the reason. A word that is longer has a line of its own.
+std::string comment(std::string reason) {
+  constexpr std::size_t kWidth = 80;
   std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+      reason.begin(), reason.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; },
+      ' ');
+  std::string text = "#";
+  std::size_t column = 1;
+  for (const auto& word : split(reason, ' ')) {
+    if (word.empty()) continue;
+    if (column > 1 && column + 1 + word.size() > kWidth) {
+      text += "\n#";
+      column = 1;
+    }
+    text += " " + word;
+    column += 1 + word.size();
+  }
   return text;
 }
 
@@ -122,7 +138,7 @@ std::vector<RecommendedSetting> recommend_settings(const DoctorFacts& facts,
 std::string recommendation_yaml(const std::vector<RecommendedSetting>& settings) {
   std::string text;
   for (const auto& setting : settings) {
-    text += fmt::format("# {}\n{}: {}\n", one_line(setting.because), setting_of(setting.id).name,
+    text += fmt::format("{}\n{}: {}\n", comment(setting.because), setting_of(setting.id).name,
                         quoted(setting.value));
   }
   return text;

@@ -71,6 +71,22 @@ TEST(Recommendation, AnyPathReadsBackAsItself) {
       "/it's \"here\": #1\\n");
 }
 
+// It is written to a terminal or into a file that people read.
+TEST(Recommendation, ReasonsAreBrokenBetweenWords) {
+  const auto yaml = recommendation_yaml(
+      {{.id = SettingId::Precision,
+        .value = "auto",
+        .because = "a narrower format multiplies 12.3 times as fast; auto takes it where the "
+                   "model's vectors stay near fp32's"},
+       {.id = SettingId::TorchRoot, .value = "/t", .because = std::string(90, 'x') + " y"}});
+  EXPECT_EQ(yaml,
+            "# a narrower format multiplies 12.3 times as fast; auto takes it where the\n"
+            "# model's vectors stay near fp32's\n"
+            "precision: 'auto'\n"
+            "# " +
+                std::string(90, 'x') + "\n# y\ntorch_root: '/t'\n");
+}
+
 TEST(Recommendation, WithoutAFitDeviceThereIsNone) {
   EXPECT_TRUE(recommend_settings(well_facts(), Availability{}).empty());
 }

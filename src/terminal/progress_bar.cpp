@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -84,7 +85,11 @@ void ProgressBar::update(ProgressReading reading) {
 
 void ProgressBar::notice(std::string_view sentence) {
   auto text = erasure(drawn_at_width_) + (drawn_.empty() ? "" : std::string(kEraseBelow));
-  text += "muster: " + printable(sentence) + "\n";
+  const auto size = inspect_terminal(fd_);
+  const auto width = size.is_terminal ? size.width : terminal_.width;
+  text += wrapped_where_wider(
+      sentence,
+      {.width = terminal_.is_terminal ? width : kUnboundedWidth, .head = "muster: ", .indent = 2});
   for (std::size_t i = 0; i < drawn_.size(); ++i) text += (i == 0 ? "" : "\n") + drawn_[i];
   write(text);
 }

@@ -26,7 +26,7 @@ class ProgressBar {
 
   void update(ProgressReading reading);
 
-  /// A line of its own that stays above the bar.
+  /// A line of its own that stays above the bar; on a terminal several where it is long.
   void notice(std::string_view sentence);
 
   /// Takes the bar away, for what is printed next.

@@ -70,6 +70,19 @@ TEST_F(ProgressBarTest, PrintsLinesEverMoreSeldomWhereThereIsNoTerminal) {
   EXPECT_EQ(written(), "");
 }
 
+TEST_F(ProgressBarTest, ALongNoticeIsBrokenOnATerminalAlone) {
+  const std::string notice =
+      "measuring which precision is fastest here (once for this model, processor and cores)";
+  ProgressBar log(fd(), {}, clock_);
+  log.notice(notice);
+  EXPECT_TRUE(written().ends_with("muster: " + notice + "\n"));
+  ProgressBar bar(fd(), kTerminal, clock_);
+  bar.notice(notice);
+  EXPECT_TRUE(written().ends_with(
+      "muster: measuring which precision is fastest here (once for this model,\n"
+      "  processor and cores)\n"));
+}
+
 // 5 s, 15 s, 35 s, 75 s, then 60 s after each.
 TEST_F(ProgressBarTest, ALogGetsALineAMinuteInTheEnd) {
   ProgressBar bar(fd(), {}, clock_);

@@ -45,6 +45,11 @@ std::string wrapped(std::string_view text, const Wrap& wrap) {
   return out + "\n";
 }
 
+std::string wrapped_where_wider(std::string_view text, const Wrap& wrap) {
+  auto line = std::string(wrap.head) + printable(text);
+  return display_width(line) > wrap.width ? wrapped(text, wrap) : line + "\n";
+}
+
 std::string padded(std::string_view text, std::size_t width) {
   std::string out(text);
   out.append(width - std::min(width, display_width(text)), ' ');

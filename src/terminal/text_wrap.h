@@ -18,6 +18,10 @@ struct Wrap {
 /// with `head`, byte for byte, so that it can be coloured afterwards (`styled_start`).
 std::string wrapped(std::string_view text, const Wrap& wrap);
 
+/// The same where the text is wider than a line; else `head` and the text in one line, `printable`
+/// but otherwise as it is: a name keeps its spaces.
+std::string wrapped_where_wider(std::string_view text, const Wrap& wrap);
+
 /// The text if it fits into `width` columns, else its first words and "…": words are not broken.
 /// Where not even the first one fits, "…" alone.
 std::string fit_whole_words(std::string_view text, std::size_t width);

@@ -19,6 +19,12 @@ TEST(Wrapped, IsOneLineWhereThereIsNoWidth) {
             "  one two\n");
 }
 
+TEST(Wrapped, WhatFitsKeepsItsSpaces) {
+  const Wrap wrap{.width = 10, .head = "a: ", .indent = 2};
+  EXPECT_EQ(wrapped_where_wider("b  c", wrap), "a: b  c\n");
+  EXPECT_EQ(wrapped_where_wider("b  c\nd ef", wrap), "a: b c d\n  ef\n");
+}
+
 TEST(Wrapped, BeginsEveryLineAtTheIndent) {
   EXPECT_EQ(wrapped("one two three", {.width = 10, .head = padded("ok", 4), .indent = 4}),
             "ok  one\n    two\n    three\n");
