@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/file.h"
@@ -87,56 +88,102 @@ std::uint32_t thread_count(const Device& device) {
   return std::max(1U, static_cast<std::uint32_t>(device.cpus.size()));
 }
 
-// A trial that is needed.
-Result<DecoderVerdict> verdict_on(const DecoderPrecisionQuestion& question,
-                                  const ModelDescription& model, const DecoderTrial& trial,
-                                  const MeasureDecoder& measure,
-                                  const std::function<void(const std::string&)>& on_notice) {
-  auto hash = MUSTER_TRY(decoder_sample_hash(question.source));
-  const DecoderVerdictKey key{.model_hash = std::move(hash),
-                              .processor = question.device.model + " " + hash_hex(cpu_flags()),
-                              .build = question.build,
-                              .threads = thread_count(question.device),
-                              .trial = trial};
-  const auto& folder = question.cache_folder;
-  if (!folder.empty()) {
-    if (auto kept = read_cached_decoder_verdict(folder, key)) return *std::move(kept);
+/// Where a measurement tells which precision is taken.
+struct Comparison {
+  ModelDescription model;
+  DecoderTrial trial;
+};
+
+// The choice itself where there is nothing to compare.
+std::variant<DecoderPrecisionChoice, Comparison> comparison_of(
+    const DecoderPrecisionQuestion& question) {
+  if (runs_as_gpu(question.device.kind)) {
+    return DecoderPrecisionChoice{.precision = DecoderPrecision::Bf16, .reason = {}};
   }
-  const auto probe = MUSTER_TRY(probe_of(question, *model.decoder, trial));
+  auto model = describe_model(question.source);
+  // A folder without weights, or one that cannot be read, has nothing to measure.
+  if (!model || model->weight_source == WeightSource::Config) return DecoderPrecisionChoice{};
+  auto trial = plan_decoder_trial(*model, thread_count(question.device), question.memory_bytes);
+  if (trial.is_needed()) return Comparison{.model = *std::move(model), .trial = std::move(trial)};
+  return DecoderPrecisionChoice{.precision = trial.precisions.front(), .reason = trial.why_alone};
+}
+
+Result<DecoderVerdictKey> key_of(const DecoderPrecisionQuestion& question,
+                                 const DecoderTrial& trial) {
+  auto hash = MUSTER_TRY(decoder_sample_hash(question.source));
+  return DecoderVerdictKey{.model_hash = std::move(hash),
+                           .processor = question.device.model + " " + hash_hex(cpu_flags()),
+                           .build = question.build,
+                           .threads = thread_count(question.device),
+                           .trial = trial};
+}
+
+std::optional<Result<DecoderVerdict>> kept_verdict(const DecoderPrecisionQuestion& question,
+                                                   const DecoderVerdictKey& key) {
+  if (question.cache_folder.empty()) return std::nullopt;
+  return read_cached_decoder_verdict(question.cache_folder, key);
+}
+
+Result<DecoderVerdict> measured_verdict(const DecoderPrecisionQuestion& question,
+                                        const Comparison& comparison, const MeasureDecoder& measure,
+                                        const std::function<void(const std::string&)>& on_notice) {
+  const auto probe = MUSTER_TRY(probe_of(question, *comparison.model.decoder, comparison.trial));
   on_notice(
       "measuring which precision is fastest here (once for this model, processor and number of "
       "cores)");
-  auto verdict = measure(probe);
-  const bool is_final =
-      verdict ? is_complete(trial, *verdict) : verdict.error().kind == ErrorKind::DeadlineExceeded;
-  if (!is_final || folder.empty()) return verdict;
-  if (const auto kept = write_cached_decoder_verdict(folder, key, verdict); !kept) {
-    on_notice(fmt::format("the measurement cannot be kept: {}", kept.error().message));
-  }
-  return verdict;
+  return measure(probe);
+}
+
+void keep(const DecoderPrecisionQuestion& question, const DecoderVerdictKey& key,
+          const Result<DecoderVerdict>& verdict,
+          const std::function<void(const std::string&)>& on_notice) {
+  const bool is_final = verdict ? is_complete(key.trial, *verdict)
+                                : verdict.error().kind == ErrorKind::DeadlineExceeded;
+  if (!is_final || question.cache_folder.empty()) return;
+  const auto kept = write_cached_decoder_verdict(question.cache_folder, key, verdict);
+  if (!kept) on_notice(fmt::format("the measurement cannot be kept: {}", kept.error().message));
+}
+
+// Of an error that is no end: what is the smallest.
+DecoderPrecisionChoice choice_of(const DecoderTrial& trial, const Result<DecoderVerdict>& verdict) {
+  if (verdict) return choose_decoder_precision(trial, *verdict);
+  return {.precision = trial.precisions.back(),
+          .reason = fmt::format("not measured: {}", verdict.error().message)};
 }
 
 }  // namespace
 
+std::optional<DecoderPrecisionChoice> known_decoder_precision(
+    const DecoderPrecisionQuestion& question) {
+  const auto found = comparison_of(question);
+  if (const auto* const choice = std::get_if<DecoderPrecisionChoice>(&found)) return *choice;
+  const auto& trial = std::get<Comparison>(found).trial;
+  const auto key = key_of(question, trial);
+  if (!key) return choice_of(trial, key.error());
+  const auto kept = kept_verdict(question, *key);
+  if (!kept) return std::nullopt;
+  return choice_of(trial, *kept);
+}
+
 Result<DecoderPrecisionChoice> settle_decoder_precision(
     const DecoderPrecisionQuestion& question, const MeasureDecoder& measure,
     const std::function<void(const std::string&)>& on_notice) {
-  if (runs_as_gpu(question.device.kind)) {
-    return DecoderPrecisionChoice{.precision = DecoderPrecision::Bf16, .reason = {}};
+  const auto found = comparison_of(question);
+  if (const auto* const choice = std::get_if<DecoderPrecisionChoice>(&found)) return *choice;
+  const auto& comparison = std::get<Comparison>(found);
+  const auto& trial = comparison.trial;
+  const auto key = key_of(question, trial);
+  if (!key) return choice_of(trial, key.error());
+  if (const auto kept = kept_verdict(question, *key)) return choice_of(trial, *kept);
+  const auto verdict = measured_verdict(question, comparison, measure, on_notice);
+  if (!verdict && verdict.error().kind == ErrorKind::Cancelled) return verdict.error();
+  auto choice = choice_of(trial, verdict);
+  if (question.is_disturbed && question.is_disturbed()) {
+    choice.reason += " (another model was loaded meanwhile: the next start measures again)";
+    return choice;
   }
-  const auto model = describe_model(question.source);
-  // A folder without weights, or one that cannot be read, has nothing to measure.
-  if (!model || model->weight_source == WeightSource::Config) return DecoderPrecisionChoice{};
-  const auto trial =
-      plan_decoder_trial(*model, thread_count(question.device), question.memory_bytes);
-  if (!trial.is_needed()) {
-    return DecoderPrecisionChoice{.precision = trial.precisions.front(), .reason = trial.why_alone};
-  }
-  const auto verdict = verdict_on(question, *model, trial, measure, on_notice);
-  if (verdict) return choose_decoder_precision(trial, *verdict);
-  if (verdict.error().kind == ErrorKind::Cancelled) return verdict.error();
-  return DecoderPrecisionChoice{.precision = trial.precisions.back(),
-                                .reason = fmt::format("not measured: {}", verdict.error().message)};
+  keep(question, *key, verdict, on_notice);
+  return choice;
 }
 
 }  // namespace muster

@@ -138,6 +138,39 @@ TEST_F(DecoderPrecisionTest, AMeasurementThatLacksAPrecisionIsNotKept) {
   EXPECT_EQ(measure_count_, 2);
 }
 
+TEST_F(DecoderPrecisionTest, IsKnownWithoutAMeasurementOnceOneIsKept) {
+  EXPECT_FALSE(known_decoder_precision(question_));
+  const auto measured = settle();
+  ASSERT_TRUE(measured);
+  const auto known = known_decoder_precision(question_);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->precision, DecoderPrecision::Bf16);
+  EXPECT_EQ(known->reason, measured->reason);
+  question_.device.cpus = {0};
+  EXPECT_FALSE(known_decoder_precision(question_)) << "of other cores";
+  question_.device.kind = DeviceKind::Cuda;
+  EXPECT_EQ(known_decoder_precision(question_)->precision, DecoderPrecision::Bf16);
+}
+
+// Its speeds are those of a device that did something else as well.
+TEST_F(DecoderPrecisionTest, OneThatWasDisturbedHoldsForThisTimeAlone) {
+  question_.is_disturbed = [] { return true; };
+  const auto disturbed = settle();
+  ASSERT_TRUE(disturbed);
+  EXPECT_EQ(disturbed->precision, DecoderPrecision::Bf16);
+  EXPECT_EQ(disturbed->reason,
+            "measured: fp32 100.0 tokens/s; bf16 200.0 tokens/s with a mean KL to fp32 of 0.00100 "
+            "(another model was loaded meanwhile: the next start measures again)");
+  failure_ = Error{ErrorKind::DeadlineExceeded, "cpu:0: the worker was not done within 300 s"};
+  ASSERT_TRUE(settle());
+  EXPECT_FALSE(known_decoder_precision(question_)) << "nothing was kept";
+  failure_.reset();
+  question_.is_disturbed = [] { return false; };
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(measure_count_, 3);
+  EXPECT_TRUE(known_decoder_precision(question_));
+}
+
 TEST_F(DecoderPrecisionTest, WithoutWeightsOrOnAGpuThereIsNothingToMeasure) {
   fs::remove(question_.source / "model.safetensors");
   EXPECT_EQ(settle()->precision, DecoderPrecision::Own);
