@@ -28,7 +28,7 @@ Status check_decoder_numbers(std::optional<DecoderPrecision> named, const Config
 /// What is asked of a measurement where --precision names nothing.
 struct PrecisionPlace {
   std::filesystem::path source;
-  Device device;                              // of several, any
+  Device device;                              // of several, the one with the most cores
   std::optional<std::uint64_t> memory_bytes;  // that a worker may take there; nullopt: not known
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;

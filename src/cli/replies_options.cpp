@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/decoder_choice.h"
 #include "cli/decoder_flags.h"
@@ -60,7 +62,7 @@ Result<DecoderPrecisionChoice> precision_for(
   return chosen_precision(
       context,
       {.source = options.source,
-       .device = options.devices.front(),
+       .device = device_to_measure(options.devices),
        .memory_bytes = free_bytes == 0 ? std::nullopt : std::optional(free_bytes),
        .worker_program = options.worker_program,
        .torch_root = options.torch_root},
@@ -68,6 +70,12 @@ Result<DecoderPrecisionChoice> precision_for(
 }
 
 }  // namespace
+
+const Device& device_to_measure(const std::vector<Device>& devices) {
+  return *std::max_element(devices.begin(), devices.end(), [](const Device& a, const Device& b) {
+    return a.cpus.size() < b.cpus.size();
+  });
+}
 
 bool has_many_prompts(const Arguments& arguments) { return !arguments.values("--prompts").empty(); }
 

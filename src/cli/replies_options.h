@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/command.h"
 #include "jobs/replies.h"
 #include "serving/decoder_memory.h"
+#include "spec/device.h"
 
 namespace muster {
 
@@ -34,6 +36,12 @@ std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPre
 /// InvalidArgument where --out is missing or has another ending, and for flags that do not go
 /// together.
 Result<RepliesOptions> replies_options(const CommandContext& context);
+
+/// The one of a run's devices that is measured for all: that with the most cores, the first of
+/// several such. A run has one precision, and decoder_devices gives it devices of one kind. Those
+/// that are measured are CPUs, which one machine has of one model: they differ in their cores
+/// alone. devices: never empty; they outlive what is returned.
+const Device& device_to_measure(const std::vector<Device>& devices);
 
 /// The rest of them: the precision that is named, else that of the run which --resume goes on with,
 /// else what chosen_precision finds, which may have to be measured. Before that it is looked

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "coordinator/decoder_fixture.h"
 #include "serving/decoder_memory.h"
@@ -28,6 +29,17 @@ TEST(RepliesOptions, TheWeightsAreNotLeftToKeysAndValues) {
   }
   EXPECT_EQ(bytes_beside_cache(folder / "none", DecoderPrecision::Own), 0U);
   std::filesystem::remove_all(folder);
+}
+
+// As of --devices cpu:0,cpu:1,cpu:2 where the first node has fewer cores left than the others.
+TEST(RepliesOptions, TheDeviceWithTheMostCoresIsMeasured) {
+  std::vector<Device> devices(3);
+  devices[0].cpus = {0};
+  devices[1].cpus = {2, 3};
+  devices[2].cpus = {4, 5};
+  EXPECT_EQ(&device_to_measure(devices), &devices[1]);
+  devices.resize(1);
+  EXPECT_EQ(&device_to_measure(devices), &devices[0]);
 }
 
 }  // namespace
