@@ -60,8 +60,9 @@ CommandSpec serve_spec() {
               "\n"
               "MODEL is a folder in Hugging Face's layout, a name in the local hub cache, or\n"
               "the GGUF file of a model that generates. For one that generates --precision is\n"
-              "also own (the file's own bits), and not fp16. The first start of a model with\n"
-              "--precision auto measures for some seconds before the server listens.\n",
+              "also own (the file's own bits), and not fp16. With --precision auto the first\n"
+              "start of a model measures for some seconds: of one that generates while the\n"
+              "server listens (/readyz says so), of others before.\n",
           .reads_foreign_names = true,
           .words = {WordKind::Model}};
 }
@@ -157,7 +158,8 @@ Status ServeRun::start_generation() {
            },
        .on_fatal = [this](const Error& error) { end(error); },
        .memory_available = [&config = context_.config] { return available_memory(config); },
-       .is_cancelled = [this] { return is_end_asked_for(); }},
+       .is_loading =
+           [this](std::size_t device) { return is_loading(service_->fleet().groups.at(device)); }},
       context_.clock));
   return Done{};
 }

@@ -50,7 +50,8 @@ std::string decoder_line(const ServedDecoderStatus& model) {
   const bool has_named_cache = model.kv_cache_dtype != KvCacheDtype::Auto;
   return fmt::format(
       "model {}: generates, prompt and reply at most {} tokens, {}{}{}{}, from {}", model.name,
-      model.length_max, decoder_precision_name(model.precision),
+      model.length_max,
+      model.is_precision_known ? decoder_precision_name(model.precision) : "precision auto",
       model.precision_reason.empty() ? "" : fmt::format(" ({})", model.precision_reason),
       has_named_cache
           ? fmt::format(", keys and values in {}", kv_cache_dtype_name(model.kv_cache_dtype))

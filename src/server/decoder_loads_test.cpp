@@ -89,6 +89,45 @@ TEST_F(DecoderLoads, ALoadThatAnUnloadOvertakesIsToldSo) {
   EXPECT_EQ(get("/metrics").body.find(R"(status="499")"), std::string::npos);
 }
 
+// Of the start; its worker stops in place of measuring.
+TEST_F(DecoderLoads, WhileADecoderIsMeasuredTheServerSaysSo) {
+  options_.models.clear();
+  add_decoder("hang_at_probe");
+  const auto weights =
+      std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
+  for (const auto* name : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy_file(weights / name, folder_ / "counting" / name,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  start_unready();
+  while (json(get("/readyz"))["reason"] != "chat: its precision is being measured") {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(get("/readyz").status, 503);
+  EXPECT_EQ(get("/livez").status, 200);
+  const auto health = get("/health");
+  EXPECT_EQ(health.status, 503);
+  EXPECT_EQ(json(health)["workers"][0]["reason"], "the precision of chat is being measured");
+  const auto model = json(get("/v1/models/chat"));
+  EXPECT_EQ(model["state"], "loading");
+  EXPECT_EQ(model["reason"], "its precision is being measured");
+  EXPECT_EQ(model["precision"], nullptr);
+  EXPECT_EQ(model["precision_reason"], "is being measured");
+  EXPECT_EQ(json(get("/v1/models"))["data"].size(), 1U);
+  const auto device = json(get("/v1/devices"))["devices"][0];
+  EXPECT_EQ(device["state"], "starting");
+  EXPECT_EQ(device["reason"], "the precision of chat is being measured");
+  EXPECT_EQ(json(get("/api/ps"))["models"], Json::array()) << "as any that is not loaded";
+  const auto early = post("/v1/completions", R"({"model":"chat","prompt":"x"})");
+  EXPECT_EQ(early.status, 503) << early.body;
+  EXPECT_EQ(message(early), "chat is being loaded");
+  EXPECT_EQ(early.header("retry-after"), "1");
+  const auto other = post("/v1/embeddings", R"({"model":"chat","input":"x"})");
+  EXPECT_EQ(other.status, 400) << "it generates: " << other.body;
+  EXPECT_EQ(post("/v1/models/unload", R"({"model":"chat"})").status, 200);
+  EXPECT_EQ(get("/v1/models/chat").status, 404);
+}
+
 TEST_F(DecoderLoads, WhatDecodersDoNotHaveIsNamedByItsField) {
   start_counting();
   const auto refused = [&](const char* field, const Json& value) {

@@ -63,7 +63,8 @@ Json decoder_json(const ServedDecoderStatus& model, bool shows_places) {
   json["length_max"] = model.length_max;
   json["vocab_size"] = model.vocab_size;
   json["has_chat_template"] = model.has_chat_template;
-  json["precision"] = decoder_precision_name(model.precision);
+  json["precision"] =
+      model.is_precision_known ? Json(decoder_precision_name(model.precision)) : Json(nullptr);
   json["precision_reason"] = model.precision_reason;
   json["kv_cache_dtype"] = kv_cache_dtype_name(model.kv_cache_dtype);
   json["requests"] = model.request_count;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "base/build_info.h"
@@ -33,13 +34,16 @@ Json listed_json(const ServedModelStatus& model) {
           {"details", details_json(model)}};
 }
 
-// A decoder has no hash that is told. One in its file's own numbers may have several kinds of them.
+// A decoder has no hash that is told. One in its file's own numbers may have several kinds of them,
+// and of one that is being measured they are not known.
 Json details_json(const ServedDecoderStatus& model) {
   const std::string_view family = decoder_family_name(model.family);
   const bool is_gguf = model.path.ends_with(".gguf");
+  const auto quantization =
+      model.is_precision_known ? quantization_word(model.precision) : std::string_view();
   return {{"parent_model", ""},   {"format", is_gguf ? "gguf" : "safetensors"},
           {"family", family},     {"families", {family}},
-          {"parameter_size", ""}, {"quantization_level", quantization_word(model.precision)}};
+          {"parameter_size", ""}, {"quantization_level", quantization}};
 }
 
 Json listed_json(const ServedDecoderStatus& model) {

@@ -1,22 +1,32 @@
-// Decoders whose precision is measured while a server runs: what happens beside that.
+// Decoders whose precision is measured before they are loaded, at the start of a server and while
+// it runs: what is told of them meanwhile, where they are measured, and what happens beside that.
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "serving/device_states.h"
 #include "serving/generation_fixture.h"
 #include "serving/serving_decoders.h"
 
 namespace muster {
 namespace {
 
-/// All models are the engine's tiny Llama, which can be measured.
+constexpr const char* kDisturbed =
+    " (another model was loaded meanwhile: the next start measures again)";
+
+/// All models are the engine's tiny Llama, which can be measured. With "hang_at_probe" the worker
+/// that measures stops until it is told to go on.
 class DecoderMeasuringTest : public GenerationServiceTest {
  protected:
   DecoderMeasuringTest() {
@@ -28,6 +38,7 @@ class DecoderMeasuringTest : public GenerationServiceTest {
     }
     options_.cache_folder = folder_ / "cache";
   }
+  ~DecoderMeasuringTest() override { service_.reset(); }  // it has members of this
 
   /// Starts the service and loads a model, whose worker measures for ever.
   void measure_for_ever(const ServedModel& model) {
@@ -35,32 +46,135 @@ class DecoderMeasuringTest : public GenerationServiceTest {
     std::filesystem::remove_all(options_.cache_folder);
     ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
     service_->decoders().load(model, [this](Loaded result) { loaded_ = std::move(result); });
-    siginfo_t stopped{};
-    ASSERT_EQ(::waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0) << "it measures";
+    measuring_ = wait_for_stopped_worker();
+    ASSERT_NE(measuring_, 0) << "it measures";
   }
 
-  std::optional<Loaded> loaded_;  // that model
+  ServedModel named(const std::string& name) const {
+    return {.name = name, .model = counting(), .wants_own_bits = true};
+  }
+
+  /// Of one that is served; it is.
+  ServedDecoderStatus shown(const std::string& name) const {
+    for (auto& decoder : service_->models()) {
+      if (decoder.name == name) return decoder;
+    }
+    ADD_FAILURE() << name << " is not served";
+    return {};
+  }
+
+  bool has_kept_verdict() const {
+    return std::filesystem::exists(options_.cache_folder / "verdicts");
+  }
+
+  /// Of one device with memory for all that is loaded here.
+  void give_memory() {
+    options_.machine.classes.push_back(
+        {.model = "CPU", .kind = DeviceKind::Cpu, .memory_bytes = 0});
+    options_.machine.devices.push_back(
+        {.kind = DeviceKind::Cpu, .free_bytes = std::uint64_t{1} << 40});
+    memory_available_ = [this] { return std::optional<std::uint64_t>(available_.load()); };
+  }
+
+  std::optional<Loaded> loaded_;                                   // that model
+  pid_t measuring_ = 0;                                            // its worker
+  std::atomic<std::uint64_t> available_ = std::uint64_t{1} << 40;  // read by the threads of loads
 };
 
-// The name of its folder, which is read before it is measured.
-TEST_F(DecoderMeasuringTest, WhatIsLoadedWithoutANameHasOneMeanwhile) {
-  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.model = counting()}));
-  std::optional<Result<bool>> generates;
-  service_->decoders().ask_kind(counting(), [&](Result<bool> is) { generates = std::move(is); });
-  run_until([&] { return generates.has_value(); });
-  EXPECT_EQ(message(answer({.model = "counting", .text = "a"})), "counting is being loaded");
-  const auto unloaded = service_->decoders().unload("counting");
-  ASSERT_TRUE(unloaded) << unloaded.error().message;
-  ASSERT_TRUE(loaded_);
-  EXPECT_EQ(loaded_->error().kind, ErrorKind::Cancelled);
+// ---- At the start ----
+
+// A server listens before its loop runs: no worker may have been started by then.
+TEST_F(DecoderMeasuringTest, AStartDoesNotWaitForAMeasurement) {
+  start_loading("hang_at_probe");
+  siginfo_t none{};
+  EXPECT_EQ(::waitid(P_ALL, 0, &none, WEXITED | WSTOPPED | WNOHANG | WNOWAIT), -1);
+  EXPECT_EQ(errno, ECHILD) << "nothing is measured yet";
+  EXPECT_EQ(shown("chat").state, ModelState::Loading);
+  EXPECT_EQ(shown("chat").reason, "its precision is to be measured");
+  const auto worker = wait_for_stopped_worker();
+  const auto status = shown("chat");
+  EXPECT_EQ(status.state, ModelState::Loading);
+  EXPECT_EQ(status.reason, "its precision is being measured");
+  EXPECT_FALSE(status.is_precision_known);
+  EXPECT_EQ(status.precision_reason, "is being measured");
+  ASSERT_EQ(status.devices.size(), 1U);
+  EXPECT_EQ(status.devices[0].state, GroupState::Starting);
+  EXPECT_EQ(status.devices[0].reason, "the precision of chat is being measured");
+  EXPECT_FALSE(service_->is_ready());
+  EXPECT_TRUE(service_->has_model("chat"));
+  for (const auto* name : {"chat", ""}) {
+    const auto early = answer({.model = name, .text = "a"});
+    EXPECT_EQ(message(early), "chat is being loaded");
+    ASSERT_TRUE(early.error);
+    EXPECT_EQ(early.error->error.kind, ErrorKind::Unavailable);
+    EXPECT_TRUE(early.error->retry_after);
+  }
+  service_.reset();
+  EXPECT_EQ(::kill(worker, 0), -1) << "its worker has ended with the server";
 }
 
-TEST_F(DecoderMeasuringTest, ALoadOfANamedPrecisionDoesNotWaitForIt) {
-  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.name = "second", .model = counting()}));
-  const auto third = load({.name = "third", .model = counting(), .wants_own_bits = true});
-  ASSERT_TRUE(third) << third.error().message;
-  EXPECT_EQ(third->precision, DecoderPrecision::Own);
-  EXPECT_FALSE(loaded_) << "the other one is still measured";
+TEST_F(DecoderMeasuringTest, WhatWasMeasuredAtTheStartIsServedAndKept) {
+  start_loading("hang_at_probe");
+  ::kill(wait_for_stopped_worker(), SIGCONT);
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_EQ(shown("chat").precision, DecoderPrecision::Bf16);
+  EXPECT_TRUE(shown("chat").is_precision_known);
+  EXPECT_TRUE(has_kept_verdict());
+  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+  service_.reset();
+  notices_.clear();
+  start_loading("hang_at_probe");
+  EXPECT_TRUE(shown("chat").is_precision_known) << "without a worker";
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_EQ(notices_.find("measuring"), std::string::npos) << notices_;
+}
+
+TEST_F(DecoderMeasuringTest, TheFirstOfAStartIsTheFirstWhileItIsMeasured) {
+  options_.decoders = {{.name = "chat", .model = counting()}, named("second")};
+  start_loading("hang_at_probe");
+  run_until([&] { return shown("second").state == ModelState::Ready; });
+  EXPECT_EQ(message(answer({.text = "a"})), "chat is being loaded");
+  EXPECT_EQ(answer({.model = "second", .text = "a", .token_limit = 1}).text, "b");
+  EXPECT_EQ(service_->models().front().name, "chat");
+  ::kill(wait_for_stopped_worker(), SIGCONT);
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_EQ(service_->models().front().name, "chat");
+  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+}
+
+// Its memory is taken by others while it is measured. As where no device can load it: a server that
+// has nothing else ends, and a restart of the device tries again.
+TEST_F(DecoderMeasuringTest, OneOfTheStartThatCannotBeLoadedThenIsFailed) {
+  give_memory();
+  start_loading("hang_at_probe");
+  const auto worker = wait_for_stopped_worker();
+  available_ = 900;
+  ::kill(worker, SIGCONT);
+  run_until([&] { return shown("chat").state == ModelState::Failed; });
+  EXPECT_NE(shown("chat").reason.find(" cpu:0 has 900 B left"), std::string::npos)
+      << shown("chat").reason;
+  const auto ends = hopeless_error({}, {}, service_->models());
+  ASSERT_TRUE(ends);
+  EXPECT_EQ(ends->kind, ErrorKind::ResourceExhausted);
+  const auto refused = answer({.text = "a"});
+  EXPECT_EQ(message(refused), "no device can load chat");
+  EXPECT_TRUE(refused.error->retry_after);
+  available_ = std::uint64_t{1} << 40;
+  ::setenv("COUNTING_WORKER", "", 1);
+  service_->decoders().restart(0);
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_FALSE(hopeless_error({}, {}, service_->models()));
+}
+
+TEST_F(DecoderMeasuringTest, OneOfTheStartIsUnloadedWhileItIsMeasured) {
+  start_loading("hang_at_probe");
+  const auto worker = wait_for_stopped_worker();
+  const auto unloaded = service_->decoders().unload("chat");
+  ASSERT_TRUE(unloaded) << unloaded.error().message;
+  EXPECT_EQ(*unloaded, 0U);
+  EXPECT_TRUE(service_->models().empty());
+  EXPECT_FALSE(roster_.has_name("chat"));
+  run_until([&] { return ::kill(worker, 0) == -1; });
 }
 
 TEST_F(DecoderMeasuringTest, TwoOfOneNameAtAStartAreToldBeforeAMeasurement) {
@@ -78,6 +192,35 @@ TEST_F(DecoderMeasuringTest, TwoOfOneNameAtAStartAreToldBeforeAMeasurement) {
   EXPECT_EQ(notices.find("measuring"), std::string::npos) << notices;
 }
 
+// ---- Names ----
+
+// The name of its folder, which is read before it is measured.
+TEST_F(DecoderMeasuringTest, WhatIsLoadedWithoutANameHasOneMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.model = counting()}));
+  EXPECT_EQ(message(answer({.model = "counting", .text = "a"})), "counting is being loaded");
+  EXPECT_EQ(shown("counting").reason, "its precision is being measured");
+  const auto unloaded = service_->decoders().unload("counting");
+  ASSERT_TRUE(unloaded) << unloaded.error().message;
+  ASSERT_TRUE(loaded_);
+  EXPECT_EQ(loaded_->error().kind, ErrorKind::Cancelled);
+}
+
+// What is measured before it would be so for ever.
+TEST_F(DecoderMeasuringTest, WhatWaitsToBeMeasuredHasItsNameAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.name = "second", .model = counting()}));
+  std::optional<Loaded> other;
+  service_->decoders().load({.model = counting()},
+                            [&](Loaded result) { other = std::move(result); });
+  run_until([&] { return roster_.has_name("counting"); });
+  EXPECT_EQ(message(answer({.model = "counting", .text = "a"})), "counting is being loaded");
+  EXPECT_EQ(shown("counting").reason, "its precision is to be measured");
+  const auto unloaded = service_->decoders().unload("counting");
+  ASSERT_TRUE(unloaded) << unloaded.error().message;
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->error().kind, ErrorKind::Cancelled);
+  EXPECT_FALSE(loaded_) << "the first one is still measured";
+}
+
 // Its measurement would take for ever.
 TEST_F(DecoderMeasuringTest, OneWithTheNameOfAnotherIsNotMeasured) {
   options_.decoders = {{.model = counting(), .wants_own_bits = true}};
@@ -85,6 +228,78 @@ TEST_F(DecoderMeasuringTest, OneWithTheNameOfAnotherIsNotMeasured) {
   const auto refused = load({.model = counting()});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "a model of that name is there: counting");
+}
+
+// ---- Loads beside it ----
+
+TEST_F(DecoderMeasuringTest, ALoadOfANamedPrecisionDoesNotWaitForItAndDisturbsIt) {
+  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.name = "second", .model = counting()}));
+  const auto third = load(named("third"));
+  ASSERT_TRUE(third) << third.error().message;
+  EXPECT_EQ(third->precision, DecoderPrecision::Own);
+  EXPECT_FALSE(loaded_) << "the other one is still measured";
+  ::kill(measuring_, SIGCONT);
+  run_until([&] { return loaded_.has_value(); });
+  ASSERT_TRUE(*loaded_) << loaded_->error().message;
+  EXPECT_TRUE((*loaded_)->precision_reason.ends_with(kDisturbed)) << (*loaded_)->precision_reason;
+  EXPECT_FALSE(has_kept_verdict());
+}
+
+// Both are of the start. The measurement begins with the loop, long before a worker has loaded.
+TEST_F(DecoderMeasuringTest, AMeasurementWaitsForWhatIsBeingLoadedThere) {
+  options_.decoders = {named("second"), {.name = "chat", .model = counting()}};
+  start();
+  EXPECT_EQ(shown("chat").state, ModelState::Ready);
+  const auto loaded = notices_.find("model second: ready");
+  const auto measured = notices_.find("chat: measuring which precision is fastest here");
+  ASSERT_NE(loaded, std::string::npos) << notices_;
+  ASSERT_NE(measured, std::string::npos) << notices_;
+  EXPECT_LT(loaded, measured) << notices_;
+  EXPECT_TRUE(has_kept_verdict()) << "nothing disturbed it";
+}
+
+// Five minutes are for one that does not come to its end.
+TEST_F(DecoderMeasuringTest, AMeasurementDoesNotWaitForALoadForEver) {
+  options_.decoders = {named("second"), {.name = "chat", .model = counting()}};
+  start_loading("hang_at_load");
+  wait_for_stopped_worker();
+  EXPECT_EQ(shown("chat").reason, "its precision is to be measured");
+  clock_.ahead = std::chrono::seconds(301);
+  run_until([&] { return shown("chat").is_precision_known; });
+  EXPECT_TRUE(shown("chat").precision_reason.ends_with(kDisturbed))
+      << shown("chat").precision_reason;
+  EXPECT_FALSE(has_kept_verdict());
+}
+
+// ---- Devices that are drained ----
+
+TEST_F(DecoderMeasuringTest, ADeviceThatIsDrainedIsMeasuredOnNoLonger) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.name = "second", .model = counting()}));
+  service_->decoders().drain(0);
+  run_until([&] { return stopped_worker().value_or(measuring_) != measuring_; });
+  EXPECT_EQ(::kill(measuring_, 0), -1) << "the first one has ended";
+  EXPECT_EQ(shown("second").devices[0].state, GroupState::Drained);
+  EXPECT_EQ(shown("second").devices[1].state, GroupState::Starting);
+  EXPECT_FALSE(loaded_);
+  service_->decoders().drain(1);
+  run_until([&] { return loaded_.has_value(); });
+  ASSERT_FALSE(*loaded_);
+  EXPECT_EQ(loaded_->error().message, "every device of second is drained");
+  EXPECT_FALSE(roster_.has_name("second"));
+}
+
+TEST_F(DecoderMeasuringTest, OneOfTheStartWaitsForADeviceThatIsResumed) {
+  start_loading("hang_at_probe");
+  service_->decoders().drain(0);
+  EXPECT_EQ(shown("chat").state, ModelState::Drained);
+  EXPECT_EQ(message(answer({.text = "a"})), "every device of chat is drained");
+  EXPECT_FALSE(stopped_worker());
+  ::setenv("COUNTING_WORKER", "", 1);
+  service_->decoders().resume(0);
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_EQ(shown("chat").precision, DecoderPrecision::Bf16);
 }
 
 }  // namespace

@@ -135,6 +135,15 @@ std::optional<Error> hopeless_error(const std::vector<GroupStatus>& devices,
   return first;
 }
 
+bool is_loading(const GroupStatus& device) {
+  if (device.is_to_rest || !device.pid()) return false;
+  return std::any_of(device.models.begin(), device.models.end(), [](const auto& entry) {
+    const auto& model = entry.second;
+    const bool is_coming = model.state == ModelState::Loading || model.state == ModelState::Absent;
+    return is_coming && !model.waits_for_memory;
+  });
+}
+
 std::string missing_models(const GroupStatus& device, const std::vector<ServedModelStatus>& models,
                            const std::vector<ServedDecoderStatus>& decoders) {
   std::vector<std::string> missing;

@@ -23,6 +23,10 @@ std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
                                        const std::vector<ServedModelStatus>& models,
                                        const std::vector<ServedDecoderStatus>& decoders);
 
+/// Whether a model that embeds or ranks is on its way into a worker there, which takes the device's
+/// cores; not where that waits for memory. Threads: pure.
+bool is_loading(const GroupStatus& device);
+
 /// Which models are to be on the device and do not work there, and why: "tiny cannot be loaded: no
 /// weights; chat waits for memory: cuda:0 is out of memory". Empty: none; what is on its way there,
 /// or is being unloaded, is not missed. A decoder that is failed is not on its way, though its

@@ -107,13 +107,15 @@ struct ServedDecoderStatus {
   std::string name = {};
   std::string path = {};
   ModelState state = ModelState::Loading;  // Ready when one device is
-  std::string reason = {};                 // of Failed and Drained
+  std::string reason = {};                 // of Failed and Drained; of Loading, where its precision
+                                           // is measured before
   bool is_leaving = false;                 // unloaded, and its last replies are ending
   std::uint32_t length_max = 0;            // tokens of a prompt and its reply
   std::uint32_t vocab_size = 0;
   DecoderFamily family = DecoderFamily::Llama;
   bool has_chat_template = false;
   DecoderPrecision precision = DecoderPrecision::Own;
+  bool is_precision_known = true;  // false: it is being measured
   std::string precision_reason = {};
   /// As it was asked for.
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;

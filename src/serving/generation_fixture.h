@@ -1,6 +1,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,6 +119,19 @@ class GenerationServiceTest : public testing::Test {
     loop_.post(look);
     loop_.run();
     EXPECT_FALSE(is_late) << "what was waited for has not come; told: " << notices_;
+  }
+
+  /// A worker that has stopped itself and was not waited for.
+  static std::optional<pid_t> stopped_worker() {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | WNOWAIT) != 0) return std::nullopt;
+    return info.si_pid == 0 ? std::nullopt : std::optional(info.si_pid);
+  }
+
+  /// Runs the loop until there is one.
+  pid_t wait_for_stopped_worker() {
+    run_until([] { return stopped_worker().has_value(); });
+    return stopped_worker().value_or(0);
   }
 
   Outcome answer(GenerationCall call) {

@@ -54,7 +54,7 @@ ServingDecoders::Events GenerationService::decoder_events(Events events) {
       .on_notice = std::move(events.on_notice),
       .on_fatal = std::move(events.on_fatal),
       .memory_available = std::move(events.memory_available),
-      .is_cancelled = std::move(events.is_cancelled),
+      .is_loading = std::move(events.is_loading),
       .on_begun = [this](ServingDecoder& decoder, StreamId stream,
                          std::uint32_t cached_count) { on_begun(decoder, stream, cached_count); },
       .on_token = [this](ServingDecoder& decoder, StreamId stream,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,12 +44,13 @@ class GenerationService {
     std::function<void(const Error&)> on_fatal;
     /// As ServingDecoders::Events::memory_available.
     std::function<std::optional<std::uint64_t>()> memory_available = {};
-    /// As ServingDecoders::Events::is_cancelled.
-    std::function<bool()> is_cancelled = {};
+    /// As ServingDecoders::Events::is_loading.
+    std::function<bool(std::size_t device)> is_loading = {};
   };
 
   /// Starts the workers of `options.decoders`, one for each CPU of each; they load while the caller
-  /// goes on. roster: of the whole server; it outlives this.
+  /// goes on. What is to be measured first is measured once the loop runs. roster: of the whole
+  /// server; it outlives this.
   ///
   /// Errors: those of ServingDecoders::open.
   static Result<std::unique_ptr<GenerationService>> start(const ServeOptions& options,

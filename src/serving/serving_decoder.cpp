@@ -185,6 +185,12 @@ std::string DecoderPrompts::text_of(const GenerationCall& call) const {
   return call.ids.empty() ? call.text : text.tokenizer->decode(call.ids, false);
 }
 
+void ServingDecoder::take_precision(DecoderPrecisionChoice choice) {
+  precision = choice.precision;
+  precision_reason = std::move(choice.reason);
+  is_precision_auto = false;
+}
+
 std::uint32_t ServingDecoder::length_max() const {
   const auto told = fleet ? fleet->length_max() : 0;
   return told == 0 ? length_most : std::min(told, length_most);
@@ -194,23 +200,28 @@ bool ServingDecoder::can_work() const { return !is_broken && fleet->can_work(); 
 
 bool ServingDecoder::was_ever_ready() const { return fleet->length_max() > 0; }
 
+ServedDecoderStatus ServingDecoder::description() const {
+  return {.name = name,
+          .path = path,
+          .is_leaving = is_leaving,
+          .length_max = length_max(),
+          .vocab_size = prompts->text.tokenizer->vocab_size(),
+          .family = spec.family,
+          .has_chat_template = prompts->chat_template.has_value(),
+          .precision = precision,
+          .is_precision_known = !is_precision_auto,
+          .precision_reason = precision_reason,
+          .kv_cache_dtype = asked.kv_cache_dtype,
+          .planned_bytes = planned_bytes,
+          .created_unix_seconds = created_unix_seconds,
+          .request_count = request_count,
+          .prompt_token_count = prompt_token_count,
+          .reply_token_count = reply_token_count};
+}
+
 ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of_server) const {
-  ServedDecoderStatus status{.name = name,
-                             .path = path,
-                             .is_leaving = is_leaving,
-                             .length_max = length_max(),
-                             .vocab_size = prompts->text.tokenizer->vocab_size(),
-                             .family = spec.family,
-                             .has_chat_template = prompts->chat_template.has_value(),
-                             .precision = precision,
-                             .precision_reason = precision_reason,
-                             .kv_cache_dtype = asked.kv_cache_dtype,
-                             .decoder_class = fleet->decoder_class(),
-                             .planned_bytes = planned_bytes,
-                             .created_unix_seconds = created_unix_seconds,
-                             .request_count = request_count,
-                             .prompt_token_count = prompt_token_count,
-                             .reply_token_count = reply_token_count};
+  auto status = description();
+  status.decoder_class = fleet->decoder_class();
   const auto groups = fleet->groups();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto& group = groups[i];

@@ -12,6 +12,7 @@
 #include "chat/chat_template.h"
 #include "chat/decoder_text.h"
 #include "coordinator/decoder_fleet.h"
+#include "jobs/decoder_trial.h"
 #include "net/event_loop.h"
 #include "serving/generation_call.h"
 #include "serving/model_roster.h"
@@ -58,7 +59,7 @@ struct ServingDecoder {
   std::string path;
   DecoderSpec spec;
   DecoderPrecision precision = DecoderPrecision::Own;
-  bool is_precision_auto = false;     // it is not settled yet: read_decoder does not
+  bool is_precision_auto = false;     // it is to be measured: read_decoder does not
   std::string precision_reason = {};  // "asked for", or what was measured
   std::shared_ptr<const DecoderPrompts> prompts;
   std::vector<std::size_t> devices;  // of the server's, in the order of the fleet's groups
@@ -77,10 +78,15 @@ struct ServingDecoder {
   /// Whoever waits for it to be loaded; empty: nobody.
   std::function<void(Result<ServedDecoderStatus>)> on_loaded;
 
+  /// It is as good as named from now on.
+  void take_precision(DecoderPrecisionChoice choice);
   std::uint32_t length_max() const;
   bool can_work() const;        // a device has it or may have it yet
   bool was_ever_ready() const;  // a device has had it
+  /// It has a fleet.
   ServedDecoderStatus status(const std::vector<Device>& devices_of_server) const;
+  /// What is known without one: all but its state and its devices.
+  ServedDecoderStatus description() const;
 };
 
 /// The least `length_max` of a decoder: a token of a prompt, and one of its reply.

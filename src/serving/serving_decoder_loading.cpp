@@ -9,76 +9,38 @@
 #include "base/build_info.h"
 #include "base/text.h"
 #include "jobs/decoder_cache.h"
-#include "jobs/decoder_precision.h"
-#include "jobs/decoder_probe.h"
 #include "jobs/decoder_source.h"
 #include "serving/serving_decoders.h"
 
 namespace muster {
-namespace {
-
-// Its devices are of one kind (serving_decoder.cpp): that with the most threads stands for all.
-DecoderPlace place_of(const ServingDecoder& decoder, const std::vector<Device>& devices) {
-  auto place = DecoderPlace::of(devices[decoder.devices.front()]);
-  for (const auto index : decoder.devices) {
-    place.threads = std::max(place.threads, DecoderPlace::of(devices[index]).threads);
-  }
-  return place;
-}
-
-}  // namespace
 
 // Threads: any. It reads what never changes.
-Result<ServingDecoders::Opened> ServingDecoders::settle(std::unique_ptr<ServingDecoder> read,
-                                                        const Watch& watch) const {
+Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked) const {
   Opened opened;
-  opened.decoder = std::move(read);
-  if (opened.decoder->is_precision_auto) MUSTER_TRY(settle_precision(*opened.decoder, watch));
-  const auto& decoder = *opened.decoder;
-  const auto where = place_of(decoder, options_.devices);
-  if (const auto demand =
-          decoder_demand(decoder.path, decoder.precision, decoder.length_most, where)) {
-    opened.demand = *demand;
-  } else {
-    opened.why_no_demand = demand.error().message;
+  opened.decoder = MUSTER_TRY(read_decoder(asked, options_.devices));
+  auto& decoder = *opened.decoder;
+  if (decoder.is_precision_auto) {
+    auto known = known_decoder_precision(question_of(decoder.path, widest(decoder.devices)));
+    if (!known) return opened;
+    decoder.take_precision(*std::move(known));
   }
-  if (events_.memory_available) opened.available = events_.memory_available();
+  opened.need = need_of(decoder.path, decoder.precision, decoder.length_most, place_of(decoder));
   return opened;
 }
 
-// By a worker beside those that there are, which may keep the device busy meanwhile. Of those that
-// are being loaded the free memory may not tell yet; where it becomes too little, the measurement
-// fails and says so.
-//
-// Errors: Cancelled. Threads: any.
-Status ServingDecoders::settle_precision(ServingDecoder& decoder, const Watch& watch) const {
-  auto widest = decoder.devices.front();
-  for (const auto index : decoder.devices) {
-    if (options_.devices[index].cpus.size() > options_.devices[widest].cpus.size()) widest = index;
+// Threads: any.
+ServingDecoders::Need ServingDecoders::need_of(const std::string& path, DecoderPrecision precision,
+                                               std::uint32_t length_most,
+                                               const DecoderPlace& place) const {
+  Need need;
+  if (const auto demand = decoder_demand(path, precision, length_most, place)) {
+    need.demand = *demand;
+  } else {
+    need.why_unknown = demand.error().message;
   }
-  const auto available = events_.memory_available ? events_.memory_available() : std::nullopt;
-  const DecoderPrecisionQuestion question{.source = decoder.path,
-                                          .device = options_.devices[widest],
-                                          .memory_bytes = memory_.room(widest, 0, available),
-                                          .build = std::string(build_name()),
-                                          .cache_folder = options_.cache_folder};
-  const DecoderProbeOptions probing{.device = question.device,
-                                    .worker_program = options_.worker_program,
-                                    .torch_root = options_.torch_root,
-                                    .build = question.build};
-  auto choice = MUSTER_TRY(settle_decoder_precision(
-      question,
-      [&](const ProbeDecoder& probe) {
-        return probe_decoder(probing, probe, clock_, watch.is_cancelled);
-      },
-      [&](const std::string& text) {
-        watch.on_notice(fmt::format("{}: {}", decoder.name, text));
-      }));
-  decoder.precision = choice.precision;
-  decoder.precision_reason = std::move(choice.reason);
-  return Done{};
+  if (events_.memory_available) need.available = events_.memory_available();
+  return need;
 }
-
 // Errors: ResourceExhausted where too many wait.
 Status ServingDecoders::do_beside(Beside& beside, std::function<void()> job) {
   if (!beside.thread.joinable()) {
@@ -105,19 +67,27 @@ void ServingDecoders::ask_kind(const std::string& model,
   if (!asked) (*answer)(asked.error());
 }
 
+// The timer is due once the loop runs, and so behind what may be wrong with the rest of the start:
+// nothing is measured for a server whose port is taken.
 Status ServingDecoders::open(const ServedModel& asked) {
   auto ticket = MUSTER_TRY(roster_.enter());
-  auto read = MUSTER_TRY(read_decoder(asked, options_.devices));
-  if (!ticket.take_name(read->name)) {
-    return Error{
-        ErrorKind::InvalidArgument,
-        fmt::format("two models have the same name: {}; NAME=MODEL gives another", read->name)};
+  auto opened = MUSTER_TRY(read(asked));
+  const auto name = opened.decoder->name;
+  if (!ticket.take_name(name)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("two models have the same name: {}; NAME=MODEL gives another", name)};
   }
-  const Watch watch{
-      .on_notice = [this](const std::string& text) { events_.on_notice(text, std::nullopt); },
-      .is_cancelled = [this] { return events_.is_cancelled && events_.is_cancelled(); }};
-  auto opened = MUSTER_TRY(settle(std::move(read), watch));
-  MUSTER_TRY(place(std::move(opened), std::move(ticket), /*is_at_start=*/true));
+  const auto id = next_id_++;
+  if (!opened.decoder->is_precision_auto) {
+    auto* const decoder = MUSTER_TRY(place(opened, id, /*is_at_start=*/true));
+    decoder->ticket = std::move(ticket);
+    return Done{};
+  }
+  openings_.emplace(id, Opening{.name = name,
+                                .ticket = std::move(ticket),
+                                .is_at_start = true,
+                                .read = std::move(opened.decoder)});
+  measure_timer_->set(clock_.now());
   return Done{};
 }
 
@@ -131,55 +101,69 @@ void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
   Opening opening{.name = asked.name, .ticket = *std::move(ticket), .on_done = std::move(on_done)};
   const auto is_unwanted = opening.is_unwanted;
   openings_.emplace(id, std::move(opening));
-  const bool has_precision = asked.precision.has_value() || asked.wants_own_bits;
-  const auto taken = do_beside(has_precision ? quick_ : measuring_, [this, id, asked, is_unwanted] {
+  const auto taken = do_beside(quick_, [this, id, asked, is_unwanted] {
     if (is_unwanted->load()) return;
-    // Nobody reads along, and the log is the loop's.
-    const Watch watch{
-        .on_notice = [](const std::string&) {},
-        .is_cancelled = [this, is_unwanted] { return is_ending_.load() || is_unwanted->load(); }};
-    auto read = read_decoder(asked, options_.devices);
-    // While it is measured, it is asked for and unloaded by its name.
-    if (read) loop_.post([this, id, name = (*read)->name] { on_named(id, name); });
-    const auto opened = std::make_shared<Result<Opened>>(read ? settle(*std::move(read), watch)
-                                                              : Result<Opened>(read.error()));
-    loop_.post([this, id, opened] { on_opened(id, std::move(*opened)); });
+    const auto opened = std::make_shared<Result<Opened>>(read(asked));
+    loop_.post([this, id, opened] { on_read(id, std::move(*opened)); });
   });
-  if (!taken) on_opened(id, taken.error());
+  if (!taken) fail_opening(id, taken.error());
 }
 
-// Where another model has the name, nothing is measured for this one.
-void ServingDecoders::on_named(std::uint64_t id, const std::string& name) {
+// From here on it has its name, whatever it waits for. Where another model has that, nothing is
+// measured for this one.
+void ServingDecoders::on_read(std::uint64_t id, Result<Opened> opened) {
   const auto found = openings_.find(id);
   if (found == openings_.end()) return;  // it was unloaded meanwhile
-  const auto named = found->second.ticket.take_name(name);
-  if (named) {
-    found->second.name = name;
-    return;
+  if (!opened) return fail_opening(id, opened.error());
+  auto& opening = found->second;
+  const auto& name = opened->decoder->name;
+  if (const auto named = opening.ticket.take_name(name); !named) {
+    return fail_opening(id, named.error());
   }
-  *found->second.is_unwanted = true;
+  opening.name = name;
+  if (!opened->decoder->is_precision_auto) return place_opening(id, *std::move(opened));
+  opening.read = std::move(opened->decoder);
+  measure_next();
+}
+
+void ServingDecoders::place_opening(std::uint64_t id, Opened opened) {
+  auto& opening = openings_.at(id);
+  const auto placed = place(opened, id, opening.is_at_start);
+  if (!placed) {
+    opening.read = std::move(opened.decoder);
+    return fail_opening(id, placed.error());
+  }
+  auto& decoder = **placed;
+  decoder.ticket = std::move(opening.ticket);
+  decoder.on_loaded = std::move(opening.on_done);
+  openings_.erase(id);
+  tell_state(decoder);  // every device of it may be drained
+}
+
+// One of the start stays, with its state, as one that no device can load.
+void ServingDecoders::fail_opening(std::uint64_t id, const Error& error) {
+  const auto found = openings_.find(id);
+  if (found == openings_.end()) return;
+  if (found->second.is_at_start) {
+    found->second.failure = error;
+    return events_.on_notice(
+        fmt::format("model {}: not loaded: {}", found->second.name, error.message), std::nullopt);
+  }
   const auto opening = std::move(found->second);
   openings_.erase(found);
-  opening.on_done(named.error());
+  opening.on_done(error);
 }
 
-void ServingDecoders::on_opened(std::uint64_t id, Result<Opened> opened) {
-  const auto found = openings_.find(id);
-  if (found == openings_.end()) return;  // it was unloaded meanwhile, or has the name of another
-  auto opening = std::move(found->second);
-  openings_.erase(found);
-  if (!opened) return opening.on_done(opened.error());
-  const auto placed = place(*std::move(opened), std::move(opening.ticket), /*is_at_start=*/false);
-  if (!placed) return opening.on_done(placed.error());
-  (*placed)->on_loaded = std::move(opening.on_done);
-  tell_state(**placed);  // every device of it may be drained
-}
-
-Result<ServingDecoder*> ServingDecoders::place(Opened opened, ModelRoster::Ticket ticket,
-                                               bool is_at_start) {
+// On an error the decoder stays in `opened`.
+Result<ServingDecoder*> ServingDecoders::place(Opened& opened, std::uint64_t id, bool is_at_start) {
   auto& decoder = *opened.decoder;
   const auto asked_length = decoder.length_most;
-  const auto cache_bytes = MUSTER_TRY(fit_memory(opened));
+  const auto fitted = fit_memory(opened);
+  if (!fitted) {
+    decoder.length_most = asked_length;  // it may be tried again
+    return fitted.error();
+  }
+  const auto cache_bytes = *fitted;
   if (decoder.length_most < asked_length) {
     events_.on_notice(
         fmt::format("{}: a prompt and its reply may have {} tokens instead of {}, as there are {} "
@@ -187,16 +171,20 @@ Result<ServingDecoder*> ServingDecoders::place(Opened opened, ModelRoster::Ticke
                     decoder.name, decoder.length_most, asked_length, human_bytes(cache_bytes)),
         std::nullopt);
   }
-  if (!opened.demand) {
+  if (!opened.need.demand) {
     events_.on_notice(fmt::format("{}: loaded without a look at memory, since what it takes is not "
                                   "known: {}",
-                                  decoder.name, opened.why_no_demand),
+                                  decoder.name, opened.need.why_unknown),
                       std::nullopt);
   }
-  decoder.id = next_id_++;
-  decoder.ticket = std::move(ticket);
+  decoder.id = id;
   MUSTER_TRY(start_fleet(decoder, cache_bytes, is_at_start));
-  return decoders_.emplace_back(std::move(opened.decoder)).get();
+  const auto behind =
+      std::upper_bound(decoders_.begin(), decoders_.end(), id,
+                       [](std::uint64_t one, const auto& other) { return one < other->id; });
+  auto* const placed = decoders_.insert(behind, std::move(opened.decoder))->get();
+  if (measurement_) look_at_loads();  // it loads from now on, maybe where one is measured
+  return placed;
 }
 
 // Bytes for keys and values of each worker. Notes in the decoder what a worker takes in all.
@@ -213,17 +201,17 @@ Result<std::uint64_t> ServingDecoders::fit_memory(const Opened& opened) const {
       const bool is_there = std::find(places.begin(), places.end(), device) != places.end();
       if (is_there) planned += other->planned_bytes;
     }
-    const auto room = memory_.room(device, planned, opened.available);
+    const auto room = memory_.room(device, planned, opened.need.available);
     if (!room || (least && *room >= *least)) continue;
     least = room;
     tightest = device;
   }
-  const auto demand = opened.demand.value_or(DecoderDemand{});
+  const auto demand = opened.need.demand.value_or(DecoderDemand{});
   const auto kept = kept_as(decoder.asked.kv_cache_dtype, decoder.precision);
   const auto cache = fit_cache(decoder.spec, kept, decoder.length_most,
                                {.free_bytes = least.value_or(0), .other_bytes = demand.total()});
   decoder.length_most = cache.length_most;
-  if (!opened.demand) return cache.bytes;
+  if (!opened.need.demand) return cache.bytes;
   decoder.planned_bytes = demand.total() + cache.bytes;
   if (!least || decoder.planned_bytes <= *least) return cache.bytes;
   return Error{
@@ -294,8 +282,11 @@ Result<std::size_t> ServingDecoders::unload(const std::string& name) {
     if (name.empty() || opening->second.name != name) continue;
     const auto on_done = std::move(opening->second.on_done);
     *opening->second.is_unwanted = true;  // others wait for that thread
+    if (measurement_ && measurement_->opening == opening->first) {
+      *measurement_->trial.is_unwanted = true;
+    }
     openings_.erase(opening);
-    on_done(meanwhile);
+    if (on_done) on_done(meanwhile);
     return std::size_t{0};
   }
   return no_such_model(name);

@@ -1,5 +1,6 @@
 // Which decoder a name means, the turns of their fleets on the loop, and what an operator asks of
-// their workers. How they come and go is in serving_decoder_loading.cpp.
+// their workers. How they come and go is in serving_decoder_loading.cpp, and what is measured
+// before in serving_decoder_measuring.cpp.
 
 #include "serving/serving_decoders.h"
 
@@ -11,11 +12,6 @@
 #include "base/text.h"
 
 namespace muster {
-namespace {
-
-constexpr Duration kRetryWhileLoading = std::chrono::seconds(1);
-
-}  // namespace
 
 ServingDecoders::ServingDecoders(const ServeOptions& options, ModelRoster& roster, EventLoop& loop,
                                  Events events, const Clock& clock)
@@ -25,6 +21,7 @@ ServingDecoders::ServingDecoders(const ServeOptions& options, ModelRoster& roste
       events_(std::move(events)),
       clock_(clock),
       memory_(options.machine, options.devices),
+      measure_timer_(loop.timer([this] { look_at_loads(); })),
       drain_limit_(options.drain_limit) {}
 
 ServingDecoders::~ServingDecoders() {
@@ -40,22 +37,33 @@ ServingDecoder* ServingDecoders::find_id(std::uint64_t id) const {
   return nullptr;
 }
 
-bool ServingDecoders::has(std::string_view name) const {
-  return std::any_of(decoders_.begin(), decoders_.end(), [&](const auto& decoder) {
-    return !decoder->is_leaving && decoder->name == name;
+// Any for the empty name.
+std::map<std::uint64_t, ServingDecoders::Opening>::const_iterator ServingDecoders::find_opening(
+    const std::string& model) const {
+  return std::find_if(openings_.begin(), openings_.end(), [&](const auto& entry) {
+    return model.empty() || entry.second.name == model;
   });
 }
 
+bool ServingDecoders::has(std::string_view name) const {
+  const bool is_here = std::any_of(decoders_.begin(), decoders_.end(), [&](const auto& decoder) {
+    return !decoder->is_leaving && decoder->name == name;
+  });
+  return is_here || std::any_of(openings_.begin(), openings_.end(), [&](const auto& entry) {
+           return entry.second.read && entry.second.name == name;
+         });
+}
+
+// One of the start that is still measured is the first all the same.
 std::variant<ServingDecoder*, CallError> ServingDecoders::find(const std::string& model) const {
+  const auto opening = find_opening(model);
+  const bool is_opening = opening != openings_.end();
   for (const auto& decoder : decoders_) {
-    if (!decoder->is_leaving && (model.empty() || decoder->name == model)) return decoder.get();
+    if (decoder->is_leaving || (!model.empty() && decoder->name != model)) continue;
+    if (is_opening && opening->second.is_at_start && opening->first < decoder->id) break;
+    return decoder.get();
   }
-  for (const auto& [id, opening] : openings_) {
-    if (!model.empty() && opening.name != model) continue;
-    const auto& name = opening.name.empty() ? std::string("the model") : opening.name;
-    return CallError{.error = {ErrorKind::Unavailable, fmt::format("{} is being loaded", name)},
-                     .retry_after = kRetryWhileLoading};
-  }
+  if (is_opening) return not_yet(opening->second);
   return CallError{.error = no_such_model(model)};
 }
 
@@ -138,33 +146,47 @@ void ServingDecoders::set_drain_limit(Duration limit) {
 
 void ServingDecoders::drain(std::size_t device) {
   resting_.insert(device);
+  end_measurement_on(device);
   for_workers_on(device, &DecoderWorkers::drain);
 }
 
 void ServingDecoders::resume(std::size_t device) {
   resting_.erase(device);
   for_workers_on(device, &DecoderWorkers::resume);
+  measure_next();
 }
 
 void ServingDecoders::restart(std::size_t device) {
   resting_.erase(device);
   for_workers_on(device, &DecoderWorkers::restart);
+  try_failed_again(device);
 }
 
 // ---- What is shown ----
 
-std::vector<ServedDecoderStatus> ServingDecoders::served() const {
+// By id, those that are measured among them.
+std::vector<ServedDecoderStatus> ServingDecoders::statuses(bool has_leaving) const {
   std::vector<ServedDecoderStatus> all;
+  auto opening = openings_.begin();
+  const auto add_openings = [&](std::uint64_t id_end) {
+    for (; opening != openings_.end() && opening->first < id_end; ++opening) {
+      if (opening->second.read) all.push_back(status_of(opening->first, opening->second));
+    }
+  };
   for (const auto& decoder : decoders_) {
-    if (!decoder->is_leaving) all.push_back(decoder->status(options_.devices));
+    add_openings(decoder->id);
+    if (has_leaving || !decoder->is_leaving) all.push_back(decoder->status(options_.devices));
   }
+  add_openings(next_id_);
   return all;
 }
 
+std::vector<ServedDecoderStatus> ServingDecoders::served() const {
+  return statuses(/*has_leaving=*/false);
+}
+
 std::vector<ServedDecoderStatus> ServingDecoders::hosted() const {
-  std::vector<ServedDecoderStatus> all;
-  for (const auto& decoder : decoders_) all.push_back(decoder->status(options_.devices));
-  return all;
+  return statuses(/*has_leaving=*/true);
 }
 
 bool ServingDecoders::is_ready() const {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/inbox.h"
 #include "base/result.h"
+#include "jobs/decoder_precision.h"
 #include "net/event_loop.h"
 #include "serving/decoder_memory.h"
 #include "serving/generation_call.h"
@@ -34,6 +35,11 @@ namespace muster {
 /// limit; until its workers are gone it counts in memory, and an operator reaches it with their
 /// device.
 ///
+/// One whose precision nobody names, and of which no measurement is kept, is measured before it is
+/// loaded: one at a time, on a device that no operator has drained, once what is being loaded there
+/// is loaded. Meanwhile it has its name and is shown as loading. A load that begins beside a
+/// measurement does not wait for it: the measurement is not kept then.
+///
 /// Threads: the loop's; files are read, and precisions measured, on threads of its own.
 class ServingDecoders {
  public:
@@ -47,8 +53,8 @@ class ServingDecoders {
     std::function<void(const Error&)> on_fatal;
     /// What a new program can have of the host's memory now; may be empty. Threads: any.
     std::function<std::optional<std::uint64_t>()> memory_available;
-    /// Whether the server is to end while it starts; may be empty.
-    std::function<bool()> is_cancelled;
+    /// Whether a model that embeds or ranks is being loaded on a device; may be empty.
+    std::function<bool(std::size_t device)> is_loading;
     // As DecoderFleetEvents.
     std::function<void(ServingDecoder&, StreamId, std::uint32_t cached_count)> on_begun;
     std::function<void(ServingDecoder&, StreamId, const GeneratedToken&)> on_token;
@@ -67,11 +73,12 @@ class ServingDecoders {
   ServingDecoders(const ServingDecoders&) = delete;
   ServingDecoders& operator=(const ServingDecoders&) = delete;
 
-  /// One of the server's start; it loads while the caller goes on. Waits for the measurement of its
-  /// precision where none is named and none is kept.
+  /// One of the server's start; it loads while the caller goes on. Where its precision is to be
+  /// measured, that begins once the loop runs; what is wrong with it then is its state, as where no
+  /// device can load it.
   ///
   /// Errors: those of read_decoder, of the roster and of DecoderFleet::start; ResourceExhausted
-  /// where it does not fit; Cancelled.
+  /// where it does not fit.
   Status open(const ServedModel& asked);
 
   /// on_done: when a device has it, or none can.
@@ -101,7 +108,7 @@ class ServingDecoders {
   void resume(std::size_t device);
   void restart(std::size_t device);
 
-  /// Those that take calls.
+  /// Those that take calls, and those whose precision is measured before they do.
   std::vector<ServedDecoderStatus> served() const;
   /// Those as well that are leaving.
   std::vector<ServedDecoderStatus> hosted() const;
@@ -109,20 +116,47 @@ class ServingDecoders {
   const std::vector<std::unique_ptr<ServingDecoder>>& all() const { return decoders_; }
 
  private:
+  /// What a worker takes, and what there is.
+  struct Need {
+    std::optional<DecoderDemand> demand = {};     // nullopt: not known
+    std::string why_unknown = {};                 // then
+    std::optional<std::uint64_t> available = {};  // of the host's memory
+  };
   /// A decoder whose files were read.
   struct Opened {
     std::unique_ptr<ServingDecoder> decoder;
-    std::optional<DecoderDemand> demand;     // nullopt: not known
-    std::string why_no_demand;               // then
-    std::optional<std::uint64_t> available;  // of the host's memory
+    Need need = {};  // where its precision is known
   };
-  /// One that is asked for while the server runs, until it is among the others.
+  /// One that has no workers yet: its files are read, or its precision is measured.
   struct Opening {
     std::string name;  // empty: not known yet
     ModelRoster::Ticket ticket;
-    OnLoaded on_done;
+    OnLoaded on_done = {};  // empty: of the server's start
     /// The thread that reads it looks there.
     std::shared_ptr<std::atomic<bool>> is_unwanted = std::make_shared<std::atomic<bool>>(false);
+    bool is_at_start = false;
+    std::unique_ptr<ServingDecoder> read = {};  // while it is measured, or waits for that
+    std::optional<TimePoint> waits_until = {};  // for what is being loaded where it is measured
+    std::optional<Error> failure = {};          // of the server's start alone
+  };
+  /// What the thread that measures is told.
+  struct Trial {
+    std::string name;
+    std::string path;
+    std::uint32_t length_most = 0;
+    DecoderPlace place = {};  // of the workers
+    std::size_t device = 0;   // that is measured
+    std::shared_ptr<std::atomic<bool>> is_unwanted = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<std::atomic<bool>> is_disturbed = std::make_shared<std::atomic<bool>>(false);
+  };
+  /// What it finds.
+  struct Settled {
+    DecoderPrecisionChoice choice = {};
+    Need need = {};
+  };
+  struct Measurement {
+    std::uint64_t opening = 0;
+    Trial trial;
   };
 
   static constexpr std::size_t kFilesMost = 16;  // models that may wait to be read
@@ -133,25 +167,42 @@ class ServingDecoders {
   };
 
   // serving_decoder_loading.cpp
-  /// What is told and looked at while a precision is measured.
-  struct Watch {
-    std::function<void(const std::string&)> on_notice;
-    std::function<bool()> is_cancelled;
-  };
-  Result<Opened> settle(std::unique_ptr<ServingDecoder> read, const Watch& watch) const;
-  Status settle_precision(ServingDecoder& decoder, const Watch& watch) const;
+  Result<Opened> read(const ServedModel& asked) const;
+  Need need_of(const std::string& path, DecoderPrecision precision, std::uint32_t length_most,
+               const DecoderPlace& place) const;
   Status do_beside(Beside& beside, std::function<void()> job);
-  void on_named(std::uint64_t id, const std::string& name);
-  void on_opened(std::uint64_t id, Result<Opened> opened);
-  Result<ServingDecoder*> place(Opened opened, ModelRoster::Ticket ticket, bool is_at_start);
+  void on_read(std::uint64_t id, Result<Opened> opened);
+  void place_opening(std::uint64_t id, Opened opened);
+  void fail_opening(std::uint64_t id, const Error& error);
+  Result<ServingDecoder*> place(Opened& opened, std::uint64_t id, bool is_at_start);
   Result<std::uint64_t> fit_memory(const Opened& opened) const;
   Status start_fleet(ServingDecoder& decoder, std::uint64_t cache_bytes, bool is_at_start);
   void leave(ServingDecoder& decoder, const Error& why_not_loaded);
   void let_go(std::uint64_t id);
   void remove(std::uint64_t id);
 
+  // serving_decoder_measuring.cpp
+  DecoderPrecisionQuestion question_of(const std::string& path, std::size_t device) const;
+  Result<Settled> settle(const Trial& trial) const;
+  std::size_t widest(const std::vector<std::size_t>& devices) const;
+  DecoderPlace place_of(const ServingDecoder& decoder) const;
+  std::optional<std::size_t> device_to_measure(const ServingDecoder& decoder) const;
+  bool is_loading(std::size_t device) const;
+  bool waits_for_loads(Opening& opening, std::size_t device) const;
+  void measure_next();
+  void begin_measurement(std::uint64_t id, std::size_t device);
+  void on_settled(std::uint64_t id, Result<Settled> settled);
+  void look_at_loads();
+  void end_measurement_on(std::size_t device);
+  void try_failed_again(std::size_t device);
+  CallError not_yet(const Opening& opening) const;
+  bool is_drained(const ServingDecoder& decoder) const;
+  ServedDecoderStatus status_of(std::uint64_t id, const Opening& opening) const;
+
   // serving_decoders.cpp
   ServingDecoder* find_id(std::uint64_t id) const;
+  std::map<std::uint64_t, Opening>::const_iterator find_opening(const std::string& model) const;
+  std::vector<ServedDecoderStatus> statuses(bool has_leaving) const;
   Error no_such_model(const std::string& name) const;
   void pump(ServingDecoder& decoder);
   void tell_state(ServingDecoder& decoder);
@@ -163,15 +214,17 @@ class ServingDecoders {
   const Events events_;
   const Clock& clock_;
   const DeviceMemory memory_;
-  std::vector<std::unique_ptr<ServingDecoder>> decoders_;  // in the order they came
+  std::vector<std::unique_ptr<ServingDecoder>> decoders_;  // by id: in the order they came
   std::map<std::uint64_t, Opening> openings_;
-  std::set<std::size_t> resting_;  // devices that an operator has drained
+  std::optional<Measurement> measurement_;           // under way
+  std::unique_ptr<EventLoop::Timer> measure_timer_;  // what is loaded is looked at
+  std::set<std::size_t> resting_;                    // devices that an operator has drained
   Duration drain_limit_;
   std::uint64_t next_id_ = 1;
 
   std::atomic<bool> is_ending_ = false;
   // The last members: they end first. What measures nothing waits for no measurement.
-  Beside quick_;  // questions about files, and models whose precision is named
+  Beside quick_;  // questions about files, and what is read of them before a load
   Beside measuring_;
 };
 

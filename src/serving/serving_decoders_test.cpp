@@ -3,7 +3,6 @@
 #include "serving/serving_decoders.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "base/text.h"
 #include "serving/decoder_memory.h"
@@ -130,8 +129,7 @@ TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurementAndQuestionsDoNotWaitForIt) 
   ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
   std::optional<Loaded> loaded;
   service_->decoders().load(second(), [&](Loaded result) { loaded = std::move(result); });
-  siginfo_t stopped{};
-  ASSERT_EQ(::waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0) << "it measures";
+  const auto measuring = wait_for_stopped_worker();
   std::optional<Result<bool>> generates;
   service_->decoders().ask_kind(counting(), [&](Result<bool> is) { generates = std::move(is); });
   run_until([&] { return generates.has_value(); });
@@ -143,20 +141,7 @@ TEST_F(ServingDecodersTest, AnUnloadEndsAMeasurementAndQuestionsDoNotWaitForIt) 
   other.name = "third";
   const auto third = load(other);
   ASSERT_TRUE(third) << third.error().message;
-  EXPECT_EQ(::kill(stopped.si_pid, 0), -1) << "its worker has ended";
-}
-
-TEST_F(ServingDecodersTest, AStartThatIsToEndDoesNotWaitForAMeasurement) {
-  write_weights();
-  ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
-  const auto service = GenerationService::start(
-      options_, roster_, loop_,
-      {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
-       .on_fatal = [](const Error& error) { FAIL() << error.message; },
-       .is_cancelled = [] { return true; }},
-      clock_);
-  ASSERT_FALSE(service);
-  EXPECT_EQ(service.error().kind, ErrorKind::Cancelled);
+  EXPECT_EQ(::kill(measuring, 0), -1) << "its worker has ended";
 }
 
 // As in a server that is told to end.
@@ -167,10 +152,9 @@ TEST_F(ServingDecodersTest, NobodyWaitsForAMeasurementAtTheEnd) {
   std::filesystem::remove_all(options_.cache_folder);
   ::setenv("COUNTING_WORKER", "hang_at_probe", 1);
   service_->decoders().load(second(), [](const Loaded&) {});
-  siginfo_t stopped{};
-  ASSERT_EQ(::waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0) << "it measures";
+  const auto measuring = wait_for_stopped_worker();
   service_.reset();
-  EXPECT_EQ(::kill(stopped.si_pid, 0), -1) << "its worker has ended";
+  EXPECT_EQ(::kill(measuring, 0), -1) << "its worker has ended";
 }
 
 // What the device has is not known: 256 MiB are for keys and values, of which a token takes 128

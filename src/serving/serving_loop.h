@@ -148,7 +148,9 @@ class ServingLoop final : public InferenceService {
   Status settle(ServingModel& model, const std::vector<std::string>& classes,
                 const Measure& measure,
                 const std::function<void(const std::string&)>& on_notice) const;
-  Result<ProbeVerdict> measure_aside(const Probe& probe) const;
+  static std::optional<std::size_t> device_to_measure(const ServedModel& model,
+                                                      const std::vector<GroupStatus>& devices);
+  Result<ProbeVerdict> measure_aside(const Probe& probe, std::optional<std::size_t> device) const;
   Status place(std::unique_ptr<ServingModel> model);
   Result<std::vector<std::size_t>> devices_of(const ServedModel& model) const;
   void do_beside(ModelId id, const std::function<void()>& job);

@@ -209,9 +209,11 @@ void ServingLoop::settle_read_models(const std::vector<GroupStatus>& devices) {
     using Opened = Result<std::unique_ptr<ServingModel>>;
     auto& loading = loading_.at(id);
     const auto opened = std::make_shared<Opened>(std::move(loading.read));
-    do_beside(id, [this, id, opened, classes = engine_classes(loading.asked.devices)] {
+    do_beside(id, [this, id, opened, device = device_to_measure(loading.asked, devices),
+                   classes = engine_classes(loading.asked.devices)] {
       const auto settled = settle(
-          ***opened, classes, [this](const Probe& probe) { return measure_aside(probe); },
+          ***opened, classes,
+          [this, device](const Probe& probe) { return measure_aside(probe, device); },
           [this, &name = (**opened)->name](const std::string& text) {
             loop_.post([this, line = fmt::format("{}: {}", name, text)] { notice(line); });
           });
@@ -221,15 +223,31 @@ void ServingLoop::settle_read_models(const std::vector<GroupStatus>& devices) {
   }
 }
 
+// The first of its devices that no operator has drained; nullopt: there is none.
+std::optional<std::size_t> ServingLoop::device_to_measure(const ServedModel& model,
+                                                          const std::vector<GroupStatus>& devices) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto& names = model.devices;
+    const bool is_asked =
+        names.empty() || std::find(names.begin(), names.end(), devices[i].name) != names.end();
+    if (is_asked && !devices[i].is_to_rest) return i;
+  }
+  return std::nullopt;
+}
+
 // It ends with the server: the worker is killed, whatever it is doing.
-Result<ProbeVerdict> ServingLoop::measure_aside(const Probe& probe) const {
+Result<ProbeVerdict> ServingLoop::measure_aside(const Probe& probe,
+                                                std::optional<std::size_t> device) const {
+  if (!device) {
+    return Error{ErrorKind::Unavailable, "every device is drained"};
+  }
   const auto cancelled = [this] { return is_ending_.load(); };
   const FleetEvents deaf{.on_row = [](ItemKey, std::span<const std::byte>, std::size_t) {},
                          .on_item_failed = [](ItemKey, const Error&) {},
                          .on_notice = [](const std::string&, std::optional<std::size_t>) {},
                          .on_change = [] {}};
   FleetOptions options;
-  options.devices = {options_.devices.front()};
+  options.devices = {options_.devices[*device]};
   options.worker_program = options_.worker_program;
   options.torch_root = options_.torch_root;
   options.build = build_name();
