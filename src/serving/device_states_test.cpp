@@ -68,6 +68,26 @@ GroupModelStatus hosted(ModelState state, const std::string& reason = "") {
   return status;
 }
 
+TEST(DeviceStates, ADeviceLoadsWhileAModelIsOnItsWayIntoItsWorker) {
+  auto one = device(GroupState::Ready);
+  one.members.push_back({.device = {}, .pid = 7});
+  EXPECT_FALSE(is_loading(one));
+  one.models[1] = hosted(ModelState::Ready);
+  one.models[2] = hosted(ModelState::Failed);
+  EXPECT_FALSE(is_loading(one));
+  one.models[3] = hosted(ModelState::Loading);
+  EXPECT_TRUE(is_loading(one));
+  one.models[3].waits_for_memory = true;
+  EXPECT_FALSE(is_loading(one)) << "it is tried again later";
+  one.models[4] = hosted(ModelState::Absent);
+  EXPECT_TRUE(is_loading(one)) << "its worker has not greeted yet";
+  auto resting = one;
+  resting.is_to_rest = true;
+  EXPECT_FALSE(is_loading(resting));
+  one.members[0].pid = std::nullopt;
+  EXPECT_FALSE(is_loading(one)) << "no process runs";
+}
+
 // One model that works makes a device ready, and hides the others that do not.
 TEST(DeviceStates, AReadyDeviceNamesTheModelsThatItLacks) {
   const std::vector<ServedModelStatus> models{

@@ -309,6 +309,20 @@ TEST_F(InferenceServiceTest, EndsWhileAPrecisionIsMeasuredAside) {
   EXPECT_FALSE(has_stopped_child());
 }
 
+// Its worker would stop there, and the load would never be answered.
+TEST_F(InferenceServiceTest, NothingIsMeasuredWhereEveryDeviceIsDrained) {
+  options_.models.front().precision = Precision::Fp32;
+  start();
+  for (const std::size_t device : {0U, 1U}) service_->fleet_admin().drain(device);
+  ::setenv("ZERO_WORKER", "hang_probe", 1);
+  using Loaded = Result<ServedModelStatus>;
+  const auto loaded = wait_for<Loaded>(
+      [&](auto on_done) { service_->load_model({.name = "second", .model = tiny()}, on_done); });
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::Unavailable);
+  EXPECT_FALSE(has_stopped_child());
+}
+
 TEST_F(InferenceServiceTest, AModelThatCannotBeLoadedIsAnErrorAndNotTheEnd) {
   start();
   using Loaded = Result<ServedModelStatus>;
