@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 
 #include "engine/gpu_device.h"
@@ -69,6 +70,11 @@ CudaGraph::CudaGraph(Pool pool, const std::function<void()>& work)
 CudaGraph::CudaGraph(CudaGraphCalls& calls, Pool pool, const std::function<void()>& work)
     : calls_(calls), graph_(::operator new(kSize, kAlignment)) {
   const auto kept = keep_cached_memory();
+  const std::lock_guard alone(calls_.one_at_a_time);
+  capture(pool, work);
+}
+
+void CudaGraph::capture(Pool pool, const std::function<void()>& work) {
   calls_.construct(graph_, /*keep_graph=*/false);
   try {
     calls_.capture_begin(graph_, pool, kThreadLocal);
@@ -111,7 +117,10 @@ void CudaGraph::free() {
   ::operator delete(graph_, kAlignment);
 }
 
-CudaGraph::~CudaGraph() { free(); }
+CudaGraph::~CudaGraph() {
+  const std::lock_guard alone(calls_.one_at_a_time);
+  free();
+}
 
 void CudaGraph::replay() { calls_.replay(graph_); }
 

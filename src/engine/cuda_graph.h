@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <utility>
 
 namespace muster::engine {
@@ -25,6 +26,12 @@ struct CudaGraphCalls {
   /// therefore never freed.
   std::atomic<bool> is_broken = false;
 
+  /// Held from before the beginning of a capture until behind its end, and while a graph is
+  /// destroyed. In both torch enters the graph into, or takes it out of, an unguarded set of the
+  /// device's one random generator, and moves the generator into and out of its state for captures.
+  /// Source: torch 2.11, aten/src/ATen/cuda/CUDAGeneratorImpl.h, CUDAGeneratorState.
+  std::mutex one_at_a_time;
+
   bool are_all_there() const;
 };
 
@@ -35,7 +42,8 @@ struct CudaGraphCalls {
 /// needed. It keeps the memory of what it captured: tensors that `work` has made stay where they
 /// are, and what a replay computes lies in them.
 ///
-/// Threads: one, but for the destructor. Errors: throw what torch throws.
+/// Threads: one, but for the destructor; captures of several threads take turns. Errors: throw what
+/// torch throws.
 /// Source: torch 2.11, aten/src/ATen/cuda/CUDAGraph.h.
 class CudaGraph {
  public:
@@ -64,6 +72,7 @@ class CudaGraph {
   void replay();
 
  private:
+  void capture(Pool pool, const std::function<void()>& work);
   bool has_ended() const;
   void free();
 

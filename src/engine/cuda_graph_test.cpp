@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <future>
+#include <memory>
 #include <string>
 
 #include "engine/gpu_fixture.h"
@@ -88,6 +90,39 @@ TEST(CudaGraph, ACaptureThatCannotBeBegunIsTheLast) {
   };
   EXPECT_EQ(error_of(calls, [] {}), "CUDA error: operation not supported");
   EXPECT_TRUE(calls.is_broken);
+}
+
+// Torch's random generator keeps a list of the graphs, without a lock.
+TEST(CudaGraph, CapturesOfTwoThreadsTakeTurns) {
+  CudaGraphCalls calls;
+  fill(calls);
+  std::future<std::string> second;
+  bool is_waiting = false;
+  EXPECT_EQ(error_of(calls,
+                     [&] {
+                       second = std::async(std::launch::async,
+                                           [&calls] { return error_of(calls, [] {}); });
+                       is_waiting = second.wait_for(std::chrono::milliseconds(50)) ==
+                                    std::future_status::timeout;
+                     }),
+            "");
+  EXPECT_TRUE(is_waiting);
+  EXPECT_EQ(second.get(), "");
+}
+
+TEST(CudaGraph, NoneIsDestroyedWhileAnotherIsCaptured) {
+  CudaGraphCalls calls;
+  fill(calls);
+  auto first = std::make_unique<CudaGraph>(calls, CudaGraph::Pool{}, [] {});
+  std::future<void> destroyed;
+  bool is_waiting = false;
+  const CudaGraph second(calls, {}, [&] {
+    destroyed = std::async(std::launch::async, [&first] { first.reset(); });
+    is_waiting = destroyed.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout;
+  });
+  EXPECT_TRUE(is_waiting);
+  destroyed.get();
+  EXPECT_EQ(fake.destroyed_count, 1);
 }
 
 using GpuGraphTest = OnGpu<testing::Test>;
