@@ -7,7 +7,8 @@ namespace muster::engine {
 
 /// Opens what torch needs for devices of this kind, once in a process: libtorch_cuda.so (cuda.h),
 /// or libmuster-standin.so (standin.h). Call before anything asks torch about devices: torch keeps
-/// its first answer. A process opens one of the two, and has one device.
+/// its first answer. A process opens one of the two, and has one device. Its products of 16 bits
+/// have sums in float32 throughout.
 ///
 /// Errors: Unsupported, with the reason: another kind, no such library, or no device that it can
 /// use. Threads: any.

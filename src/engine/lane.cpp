@@ -31,7 +31,7 @@ namespace {
 // Raise it with every change that can move a bit of a result: vectors of different versions are not
 // mixed in one file or cache. One for each kind of device.
 constexpr int kCpuEngineVersion = 3;
-constexpr int kGpuEngineVersion = 5;
+constexpr int kGpuEngineVersion = 6;
 
 // `__version__` in the wheel's version.py, two folders above the library. at::show_config would not
 // do: it asks for CUDA, and torch keeps the answer from before libtorch_cuda.so is opened.

@@ -15,7 +15,7 @@ namespace muster::engine {
 /// Texts are packed without padding between them; attention goes by their offsets. A product gets
 /// one of the row counts that the self-test at load found to give a row the same bits, so a text's
 /// vector does not depend on its company. Pooling and normalising are done on the device: [texts,
-/// dim] leaves it. Everything is in the precision asked for; the kernels choose that of their sums.
+/// dim] leaves it. Everything is in the precision asked for; sums within a kernel are float32.
 ///
 /// Small passes are computed by graphs where torch has them. A pass that finds no memory is
 /// computed again in halves; ResourceExhausted (c10's OutOfMemoryError) where one text does not

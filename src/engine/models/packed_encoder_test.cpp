@@ -1,5 +1,6 @@
 #include "engine/models/packed_encoder.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -277,6 +278,13 @@ TEST_F(GpuTest, TwoLanesAtOnceGiveTheBitsOfOne) {
       for (int round = 0; round < 50; ++round) EXPECT_EQ(texts.encode(*encoder, order), expected);
     });
   }
+}
+
+// What cuBLAS is told; whether it cuts a product along its inputs is its own choice.
+TEST_F(GpuTest, PartsOfAProductAreAddedInFloat32) {
+  const auto option = at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK;
+  EXPECT_EQ(at::globalContext().allowFP16ReductionCuBLAS(), option);
+  EXPECT_EQ(at::globalContext().allowBF16ReductionCuBLAS(), option);
 }
 
 TEST_F(GpuTest, RowCountsAreTriedOnRowsThatBeginAnAllocationAsThoseOfAPassDo) {
