@@ -228,9 +228,13 @@ at::Tensor PackedEncoder::rows_on_device(const TextBatch& batch, const RowForm& 
       to_device(arrange(batch, least_shape(batch, row_count, longest_text(batch))), device));
 }
 
+// Where a lane captures a graph, torch's allocator gives none of the blocks that it keeps back
+// before it tells another lane that there is no memory; so a text that is alone is tried twice.
+// Source: torch 2.11, CUDACachingAllocator.cpp, malloc (`captures_underway`).
 void PackedEncoder::make_rows(const TextBatch& batch, const RowForm& form, std::span<float> rows,
                               LaneSeat& /*seat*/) const {
   const auto width = rows.size() / batch.lengths.size();
+  bool is_second_try = false;
   for (auto left = batch; !left.lengths.empty();) {
     const auto [part, rest] = cut_batch(left, budget_.now());
     const auto part_size = part.lengths.size() * width;
@@ -239,11 +243,15 @@ void PackedEncoder::make_rows(const TextBatch& batch, const RowForm& form, std::
       budget_.on_pass();
       rows = rows.subspan(part_size);
       left = rest;
+      is_second_try = false;
     } catch (const c10::Error& error) {
       if (!is_out_of_memory(error)) throw;
       release_cached_memory(floats_.device());  // blocks kept for passes of other sizes
-      if (part.lengths.size() == 1) throw;
-      budget_.on_out_of_memory(part.ids.size());
+      if (part.lengths.size() > 1) {
+        budget_.on_out_of_memory(part.ids.size());
+      } else if (std::exchange(is_second_try, true)) {
+        throw;
+      }
     }
   }
 }

@@ -18,8 +18,8 @@ namespace muster::engine {
 /// dim] leaves it. Everything is in the precision asked for; sums within a kernel are float32.
 ///
 /// Small passes are computed by graphs where torch has them. A pass that finds no memory is
-/// computed again in halves; ResourceExhausted (c10's OutOfMemoryError) where one text does not
-/// fit.
+/// computed again in halves; ResourceExhausted (c10's OutOfMemoryError) where one text twice does
+/// not fit.
 class PackedEncoder final : public EncoderModel {
  public:
   /// Copies the weights to the device, and runs the self-tests there: whether it has the kernel of

@@ -29,7 +29,7 @@ CASES = {
     "a hang in a copy": ({"hang_at_copy": FIRST // 10}, True),
     "a lost device": ({"fail_at_kernel": FIRST, "error": "lost", "lost_for_s": 1e9}, False),
     "no memory for the model": ({"full_at_allocation": 1, "full_count": 1 << 40, "in_lanes": 0}, NO_MODEL),
-    "no memory for the first text": ({"full_at_allocation": 1}, None),
+    "no memory for the first text": ({"full_at_allocation": 1, "full_count": 2}, None),
     "no memory for later passes": ({"full_at_allocation": FIRST, "full_count": 40}, None),
 }
 
