@@ -39,6 +39,10 @@ constexpr std::array<const char*, 7> kProductSettings{
     "CUBLASLT_WORKSPACE_SIZE",  "TORCH_BLAS_PREFER_CUBLASLT",       "DISABLE_ADDMM_CUDA_LT",
     "PYTORCH_TUNABLEOP_ENABLED"};
 
+// CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT. Source: CUDA driver API 13.0, "Data types used by CUDA
+// driver".
+constexpr int kMultiprocessorCount = 16;
+
 // A function of the driver's library, by name: the driver is not there at build time.
 template <typename Function>
 Function driver_function(void* library, const char* name) {
@@ -59,6 +63,16 @@ void clear_cublas_workspaces() {
   if (clear != nullptr) clear();
 }
 
+std::string cuda_class_of(const CudaDeviceFacts& facts) {
+  auto text = fmt::format("{}/{} SMs/{}.{}", facts.name, facts.multiprocessor_count,
+                          facts.driver_version / 1000, facts.driver_version % 1000 / 10);
+  for (const auto* setting : kProductSettings) {
+    const char* value = std::getenv(setting);
+    if (value != nullptr) text += fmt::format("/{}={}", setting, value);
+  }
+  return text;
+}
+
 std::string cuda_class() {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return "none";
@@ -66,18 +80,21 @@ std::string cuda_class() {
   const auto initialise = driver_function<int (*)(unsigned)>(library, "cuInit");
   const auto version_of = driver_function<int (*)(int*)>(library, "cuDriverGetVersion");
   const auto name_of = driver_function<int (*)(char*, int, int)>(library, "cuDeviceGetName");
-  if (initialise == nullptr || version_of == nullptr || name_of == nullptr) return "none";
-  int version = 0;
-  char name[256] = "";
-  if (initialise(0) != 0 || version_of(&version) != 0 || name_of(name, sizeof name, 0) != 0) {
+  const auto attribute_of =
+      driver_function<int (*)(int*, int, int)>(library, "cuDeviceGetAttribute");
+  if (initialise == nullptr || version_of == nullptr || name_of == nullptr ||
+      attribute_of == nullptr) {
     return "none";
   }
-  auto text = fmt::format("{}/{}.{}", name, version / 1000, version % 1000 / 10);
-  for (const auto* setting : kProductSettings) {
-    const char* value = std::getenv(setting);
-    if (value != nullptr) text += fmt::format("/{}={}", setting, value);
+  CudaDeviceFacts facts;
+  char name[256] = "";
+  if (initialise(0) != 0 || version_of(&facts.driver_version) != 0 ||
+      name_of(name, sizeof name, 0) != 0 ||
+      attribute_of(&facts.multiprocessor_count, kMultiprocessorCount, 0) != 0) {
+    return "none";
   }
-  return text;
+  facts.name = name;
+  return cuda_class_of(facts);
 }
 
 }  // namespace muster::engine

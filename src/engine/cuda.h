@@ -19,9 +19,20 @@ Status open_cuda();
 /// Source: torch 2.11, aten/src/ATen/cuda/CUDAContextLight.h, clearCublasWorkspaces.
 void clear_cublas_workspaces();
 
-/// The visible device's model and the driver's CUDA version, "NVIDIA H200/13.0": its part of the
-/// equality class; "none" without one. Variables that change which products are computed, as
-/// NVIDIA_TF32_OVERRIDE, are part of it where they are set.
+/// What decides which of the libraries' kernels a device gets, and so the order of sums.
+struct CudaDeviceFacts {
+  std::string name;              // "NVIDIA H200"
+  int driver_version = 0;        // of CUDA: 13000 is 13.0
+  int multiprocessor_count = 0;  // that this process has
+};
+
+/// "NVIDIA H200/132 SMs/13.0". Cards of one name may have more multiprocessors or fewer (the
+/// GeForce RTX 3080 has 68 or 70), and MPS may leave a process some of them: cuBLAS cuts a product
+/// by how many there are. Variables that change which products are computed, as
+/// NVIDIA_TF32_OVERRIDE, are added where they are set.
+std::string cuda_class_of(const CudaDeviceFacts& facts);
+
+/// The same of the visible device: its part of the equality class; "none" without one.
 std::string cuda_class();
 
 }  // namespace muster::engine
