@@ -1,3 +1,6 @@
+// One front for CUDA and its stand-in. What torch is told about products comes before either is
+// opened, so that nothing is ever computed otherwise.
+
 #include "engine/gpu.h"
 
 #include <ATen/Context.h>
