@@ -9,13 +9,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "modelfile/model_folder.h"
+#include "worker/row_closeness.h"
 
 namespace muster {
 namespace {
@@ -35,19 +34,6 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// In double, since the differences that matter are near the last bits of a float.
-double cosine(std::span<const float> a, std::span<const float> b) {
-  double product = 0;
-  double square_a = 0;
-  double square_b = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    product += double{a[i]} * double{b[i]};
-    square_a += double{a[i]} * double{a[i]};
-    square_b += double{b[i]} * double{b[i]};
-  }
-  return product / std::sqrt(square_a * square_b);
-}
-
 Status run_round(Candidate& candidate, const engine::TextBatch& batch, bool is_counted) {
   const auto begin = std::chrono::steady_clock::now();
   MUSTER_TRY(candidate.encoder->encode(batch, candidate.rows));
@@ -58,19 +44,12 @@ Status run_round(Candidate& candidate, const engine::TextBatch& batch, bool is_c
 
 PrecisionMeasure measure(const Candidate& candidate, const Candidate& reference,
                          std::size_t text_count, std::size_t token_count) {
-  const auto dim = candidate.rows.size() / text_count;
-  PrecisionMeasure result{
-      .precision = candidate.precision,
-      .tokens_per_second = static_cast<double>(token_count) / median(candidate.seconds),
-      .cosine_mean = 0,
-      .cosine_min = 1};
-  for (std::size_t i = 0; i < text_count; ++i) {
-    const auto value = cosine(std::span(candidate.rows).subspan(i * dim, dim),
-                              std::span(reference.rows).subspan(i * dim, dim));
-    result.cosine_mean += value / static_cast<double>(text_count);
-    result.cosine_min = std::min(result.cosine_min, value);
-  }
-  return result;
+  const auto closeness =
+      row_closeness(candidate.rows, reference.rows, candidate.rows.size() / text_count);
+  return {.precision = candidate.precision,
+          .tokens_per_second = static_cast<double>(token_count) / median(candidate.seconds),
+          .cosine_mean = closeness.mean,
+          .cosine_min = closeness.min};
 }
 
 }  // namespace
