@@ -31,13 +31,20 @@ Status load_cuda() {
   });
 }
 
-// What changes which products are computed, and in which float32.
-// Source: cuBLAS 13.0, "Environment variables"; torch 2.11, docs/source/notes/cuda.rst and
-// ATen/Context.h.
-constexpr std::array<const char*, 7> kProductSettings{
-    "NVIDIA_TF32_OVERRIDE",     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG",
-    "CUBLASLT_WORKSPACE_SIZE",  "TORCH_BLAS_PREFER_CUBLASLT",       "DISABLE_ADDMM_CUDA_LT",
-    "PYTORCH_TUNABLEOP_ENABLED"};
+// What changes which products are computed, and in which float32: on Blackwell cuBLAS makes one of
+// nine products of bfloat16 where it is told to.
+// Source: cuBLAS 13.0, "Environment variables" and "Floating Point Emulation"; torch 2.11,
+// docs/source/notes/cuda.rst, ATen/Context.h and CUDABlas.cpp.
+constexpr std::array<const char*, 10> kProductSettings{"NVIDIA_TF32_OVERRIDE",
+                                                       "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+                                                       "CUBLAS_EMULATE_SINGLE_PRECISION",
+                                                       "CUBLAS_EMULATION_STRATEGY",
+                                                       "CUBLAS_WORKSPACE_CONFIG",
+                                                       "CUBLASLT_WORKSPACE_SIZE",
+                                                       "TORCH_CUBLASLT_UNIFIED_WORKSPACE",
+                                                       "TORCH_BLAS_PREFER_CUBLASLT",
+                                                       "DISABLE_ADDMM_CUDA_LT",
+                                                       "PYTORCH_TUNABLEOP_ENABLED"};
 
 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT. Source: CUDA driver API 13.0, "Data types used by CUDA
 // driver".

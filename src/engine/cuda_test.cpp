@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <string>
+
 namespace muster::engine {
 namespace {
 
@@ -14,15 +16,15 @@ TEST(CudaClass, NamesTheCardItsMultiprocessorsAndTheDriver) {
 }
 
 TEST(CudaClass, NamesAVariableThatChangesProducts) {
-  const char* before = ::getenv("NVIDIA_TF32_OVERRIDE");
-  if (before != nullptr) GTEST_SKIP() << "it is set for this run";
-  const CudaDeviceFacts facts{"NVIDIA H200", 13000, 132};
-  const auto without = cuda_class_of(facts);
-  ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
-  const auto with = cuda_class_of(facts);
-  ::unsetenv("NVIDIA_TF32_OVERRIDE");
-  EXPECT_EQ(without.find("TF32"), std::string::npos) << without;
-  EXPECT_NE(with.find("/NVIDIA_TF32_OVERRIDE=0"), std::string::npos) << with;
+  const CudaDeviceFacts facts{"NVIDIA B200", 13000, 148};
+  for (const std::string name :
+       {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"}) {
+    if (::getenv(name.c_str()) != nullptr) GTEST_SKIP() << name << " is set for this run";
+    EXPECT_EQ(cuda_class_of(facts).find(name), std::string::npos);
+    ::setenv(name.c_str(), "1", 1);
+    EXPECT_NE(cuda_class_of(facts).find("/" + name + "=1"), std::string::npos) << name;
+    ::unsetenv(name.c_str());
+  }
 }
 
 }  // namespace
