@@ -98,7 +98,9 @@ Status WorkerSupervisor::on_frame(std::size_t group, std::size_t member, const F
 }
 
 // A group counts as greeted when its last member has said so. The engine class must stay what it
-// was: rows of two classes are not compared.
+// was: rows of two classes are not compared, and a job has named the class of its file. A server's
+// device that has had no model yet may come with another one: a GPU that its driver could not open
+// at first has no name in it.
 Status WorkerSupervisor::on_hello(std::size_t index, std::size_t member,
                                   std::span<const std::byte> payload) {
   auto& group = groups_[index];
@@ -109,7 +111,11 @@ Status WorkerSupervisor::on_hello(std::size_t index, std::size_t member,
                  fmt::format("{} is of another build: it is {}, this is {}",
                              options_.worker_program, hello.build, options_.build)};
   }
-  if (!life.engine_class.empty() && life.engine_class != hello.engine_class) {
+  const bool is_first = std::find(group.have_greeted.begin(), group.have_greeted.end(), true) ==
+                        group.have_greeted.end();
+  const bool is_fixed = !life.engine_class.empty() &&
+                        (!is_first || options_.gives_up || life.first_ready_at.has_value());
+  if (is_fixed && life.engine_class != hello.engine_class) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("{}: the engine changed between two starts: {} and {}", life.name,
                              life.engine_class, hello.engine_class)};

@@ -75,6 +75,11 @@ class WorkerSupervisorTest : public testing::Test, protected GroupClient {
                encode(Hello{.build = build, .engine_class = "one"}));
   }
 
+  Status greet_as(std::size_t group, const std::string& engine_class) {
+    return say(group, 0, MessageType::Hello,
+               encode(Hello{.build = "this", .engine_class = engine_class}));
+  }
+
   void die(std::size_t group, const WorkerDeath& death) {
     processes_->groups[group].death = death;
     supervisor_->on_exit(group);

@@ -106,6 +106,42 @@ TEST_F(WorkerSupervisorTest, AWorkerOfAnotherBuildEndsAllAtTheStartAndOneLater) 
   EXPECT_TRUE(supervisor_->life(1).is_serving());
 }
 
+// A GPU that is not there yet when a server starts, and is when an operator starts its device
+// again.
+TEST_F(WorkerSupervisorTest, AServersGroupMayComeWithAnotherEngineUntilItHasHadAModel) {
+  ASSERT_NO_FATAL_FAILURE(make({{device(0)}}));
+  ASSERT_TRUE(greet_as(0, "none"));
+  die(0, kKilled);
+  pass(Duration{0});
+  ASSERT_TRUE(greet_as(0, "one"));
+  EXPECT_TRUE(supervisor_->life(0).is_serving()) << notices_;
+  EXPECT_EQ(status(0).engine_class, "one");
+  supervisor_->on_model_ready(0);
+  die(0, kKilled);
+  pass(Duration{0});
+  ASSERT_TRUE(greet_as(0, "none"));
+  EXPECT_FALSE(supervisor_->life(0).is_alive());
+  EXPECT_NE(notices_.find("the engine changed between two starts: one and none"), std::string::npos)
+      << notices_;
+}
+
+TEST_F(WorkerSupervisorTest, MembersOfAGroupHaveOneEngine) {
+  ASSERT_NO_FATAL_FAILURE(make({{device(0), device(1)}}));
+  ASSERT_TRUE(greet(0, 0));
+  ASSERT_TRUE(
+      say(0, 1, MessageType::Hello, encode(Hello{.build = "this", .engine_class = "another"})));
+  EXPECT_FALSE(supervisor_->life(0).is_alive());
+}
+
+TEST_F(WorkerSupervisorTest, AJobsGroupKeepsTheEngineThatItBeganWith) {
+  ASSERT_NO_FATAL_FAILURE(make({{device(0)}}, /*gives_up=*/true));
+  ASSERT_TRUE(greet_as(0, "none"));
+  die(0, kKilled);
+  pass(Duration{0});
+  ASSERT_TRUE(greet_as(0, "one"));
+  EXPECT_FALSE(supervisor_->life(0).is_alive()) << "its file is of the other one";
+}
+
 // Taught 10 ms; three batches of 200 ms are together over half a second, and each over 50 ms.
 TEST_F(WorkerSupervisorTest, ASlowGroupIsPutAsideAliveAndComesBackByItsCanaries) {
   ASSERT_NO_FATAL_FAILURE(make_ready(2));
