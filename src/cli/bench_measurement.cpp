@@ -5,13 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "bench/run/bench_run.h"
 #include "cli/descriptor_limit.h"
 #include "cli/interrupt.h"
-#include "terminal/text_width.h"
+#include "cli/messages.h"
 
 namespace muster {
 namespace {
@@ -56,7 +55,9 @@ BenchRunOptions run_options(const BenchPlan& plan, const BenchHooks& hooks) {
 
 }  // namespace
 
-void say_bench_step(std::string_view text) { fmt::print(stderr, "muster: {}\n", printable(text)); }
+void say_bench_step(std::string_view text) {
+  write_message(message_line(Tone::Notice, text, /*has_color=*/false));
+}
 
 Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
                             const BenchHooks& hooks) {

@@ -29,7 +29,7 @@ struct BenchHooks {
 Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
                             const BenchHooks& hooks = {});
 
-/// "muster: …" on standard error.
+/// "muster: …" on standard error; lost where that cannot be written.
 void say_bench_step(std::string_view text);
 
 }  // namespace muster

@@ -23,9 +23,14 @@ std::string message_line(Tone tone, std::string_view sentence, const TerminalInf
   return styled_start(lines, head.size() - 1, style, terminal.has_color);
 }
 
+// Not fmt::print, which throws where it cannot write.
+void write_message(std::string_view lines) {
+  (void)std::fwrite(lines.data(), 1, lines.size(), stderr);
+}
+
 void say(Tone tone, std::string_view sentence, ColorChoice color) {
   const auto terminal = inspect_terminal(STDERR_FILENO, color);
-  fmt::print(stderr, "{}", message_line(tone, sentence, terminal));
+  write_message(message_line(tone, sentence, terminal));
 }
 
 }  // namespace muster

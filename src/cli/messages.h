@@ -16,7 +16,11 @@ enum class Tone : std::uint8_t { Notice, Warning, Error };
 /// warning begin with a colour where there are colours.
 std::string message_line(Tone tone, std::string_view sentence, const TerminalInfo& terminal);
 
-/// Writes it to standard error.
+/// Writes lines to standard error. Where that cannot be written, as its reader has left or a disk
+/// is full, they are lost and nothing else is: what a command does is worth more than what it says.
+void write_message(std::string_view lines);
+
+/// Writes it to standard error, as write_message does.
 void say(Tone tone, std::string_view sentence, ColorChoice color);
 
 }  // namespace muster

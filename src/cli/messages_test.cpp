@@ -1,6 +1,12 @@
 #include "cli/messages.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/unique_fd.h"
 
 namespace muster {
 namespace {
@@ -36,6 +42,19 @@ TEST(MessageLine, IsBrokenBetweenWordsOnATerminalAlone) {
   EXPECT_EQ(message_line(Tone::Notice, "no such file: a  b", {.is_terminal = true, .width = 80}),
             "muster: no such file: a  b\n")
       << "its name has two spaces";
+}
+
+// It ended a benchmark whose reader had left, with the points that were still to come.
+TEST(Say, ALineThatCannotBeWrittenCostsNothingElse) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full.is_open());
+  const UniqueFd kept(::dup(STDERR_FILENO));
+  ASSERT_TRUE(kept.is_open());
+  ASSERT_EQ(::dup2(full.get(), STDERR_FILENO), STDERR_FILENO);
+  EXPECT_NO_THROW(say(Tone::Notice, "point 1 of 2", ColorChoice::Never));
+  EXPECT_NO_THROW(write_message("muster: point 2 of 2\n"));
+  EXPECT_EQ(::dup2(kept.get(), STDERR_FILENO), STDERR_FILENO);
+  std::clearerr(stderr);
 }
 
 }  // namespace
