@@ -13,13 +13,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/random_bits.h"
 #include "base/unique_fd.h"
 
 namespace muster {
 namespace {
+
+constexpr std::size_t kRandomDigits = 16;  // hexadecimal: of 64 bits
 
 // For the name of a temporary file. A process id would not do: threads share theirs, and each of
 // two containers that share a folder may be process 1.
@@ -207,7 +211,7 @@ Status write_into(const std::filesystem::path& path, std::string_view content) {
 Status replace_file(const std::filesystem::path& path, std::string_view content,
                     const FileAccess& access) {
   auto temporary = path;
-  temporary += fmt::format(".{:016x}.tmp", random_number());
+  temporary += fmt::format(".{:0{}x}.tmp", random_number(), kRandomDigits);  // unfinished_name
   // Nobody of another group gets to read it before it is the right group's.
   const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                            access.group ? 0600 : access.mode));
@@ -232,6 +236,29 @@ Status replace_file(const std::filesystem::path& path, std::string_view content,
 }
 
 }  // namespace
+
+std::filesystem::path unfinished_name(const std::filesystem::path& file) {
+  const auto random = file.stem().extension().string();
+  const bool is_ours = file.extension() == ".tmp" && random.size() == 1 + kRandomDigits &&
+                       random.find_first_not_of("0123456789abcdef", 1) == std::string::npos;
+  return is_ours ? file.stem().stem() : std::filesystem::path();
+}
+
+Status remove_unfinished(const std::filesystem::path& path) {
+  const auto target = MUSTER_TRY(followed_path(path));
+  const auto folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+  std::error_code ignored;
+  std::vector<std::filesystem::path> left;  // a folder is not changed while it is read
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (unfinished_name(entry.path()) == target.filename()) left.push_back(entry.path());
+  }
+  for (const auto& file : left) {
+    std::error_code fault;
+    std::filesystem::remove(file, fault);
+    if (fault) return system_error(file.string(), "remove", fault.value());
+  }
+  return Done{};
+}
 
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              const FileAccess& access) {

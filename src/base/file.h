@@ -97,6 +97,16 @@ Result<std::filesystem::path> followed_path(const std::filesystem::path& path);
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              const FileAccess& access = {});
 
+/// The name that a write was to have which `write_file_atomically` has not ended, as it was killed:
+/// "x.json" of "x.json.0123456789abcdef.tmp"; empty of any other file.
+std::filesystem::path unfinished_name(const std::filesystem::path& file);
+
+/// Removes what such writes of `path` have left beside it; of a link, beside the file it leads to.
+/// Whoever calls it keeps others from writing `path` meanwhile.
+///
+/// Errors: those of followed_path and of removing.
+Status remove_unfinished(const std::filesystem::path& path);
+
 /// Writes all of `content` to `fd`, retrying short writes and EINTR and waiting for room where `fd`
 /// does not; `path` is for the message only.
 Status write_all(int fd, std::string_view content, const std::filesystem::path& path);

@@ -179,5 +179,14 @@ TEST_F(FileTest, AFileOverTheLimitIsRefused) {
   EXPECT_TRUE(read_file(folder_ / "a", 5));
 }
 
+TEST(UnfinishedName, IsThatOfAWriteThatWasKilled) {
+  EXPECT_EQ(unfinished_name("a/x.json.0123456789abcdef.tmp"), "x.json");
+  EXPECT_EQ(unfinished_name("x.0123456789abcdef.tmp"), "x");
+  EXPECT_EQ(unfinished_name("x.json.0123456789abcde.tmp"), "") << "fifteen digits";
+  EXPECT_EQ(unfinished_name("x.json.0123456789abcdeg.tmp"), "");
+  EXPECT_EQ(unfinished_name("x.json.tmp"), "");
+  EXPECT_EQ(unfinished_name("x.json"), "");
+}
+
 }  // namespace
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/build_info.h"
 #include "base/child_process.h"
@@ -59,10 +60,17 @@ Result<int> report(const CommandContext& context, const BenchResult& result) {
   return result.meets_objectives() ? 0 : kObjectiveExit;
 }
 
+// Before minutes are measured.
+Result<std::optional<OutputLock>> take_output(const Arguments& arguments) {
+  const auto file = arguments.value("--out");
+  if (!file) return std::optional<OutputLock>();
+  MUSTER_TRY(check_bench_output(*file));
+  return hold_bench_output(*file);
+}
+
 Result<int> run_measurement(const CommandContext& context, BenchTask task) {
   const auto plan = MUSTER_TRY(bench_plan(context.arguments, task));
-  // Before minutes are measured.
-  if (const auto file = context.arguments.value("--out")) MUSTER_TRY(check_bench_output(*file));
+  const auto lock = MUSTER_TRY(take_output(context.arguments));
   return report(context, MUSTER_TRY(measure(context, plan)));
 }
 

@@ -53,6 +53,11 @@ Status check_folder(const std::filesystem::path& out) {
 Status check_output(const std::filesystem::path& out, bool (*is_ours)(std::string head),
                     std::string_view kind) {
   using std::filesystem::file_type;
+  if (out.empty()) return invalid_error("-o wants the name of a file");
+  if (out == "-") {
+    return refused(out, fmt::format("a {} goes into a file: name one{}", kind,
+                                    kind == "result" ? "; --json has it on standard output" : ""));
+  }
   std::error_code ignored;
   const auto type = std::filesystem::status(out, ignored).type();
   if (type == file_type::directory) return refused(out, "that is a folder: name a file in it");
@@ -74,6 +79,22 @@ bool is_bench_report(std::string head) { return is_report_head(head); }
 
 Status check_bench_output(const std::filesystem::path& out) {
   return check_output(out, is_bench_result, "result");
+}
+
+// A name that is another's file by now keeps what it is: it is looked at again before it is
+// written.
+Result<std::optional<OutputLock>> hold_bench_output(const std::filesystem::path& out) {
+  using std::filesystem::file_type;
+  std::error_code ignored;
+  const auto type = std::filesystem::status(out, ignored).type();
+  if (type != file_type::not_found && type != file_type::regular) {
+    return std::optional<OutputLock>();
+  }
+  auto file = MUSTER_TRY(followed_path(out));  // two names of one file are one file
+  file += ".lock";
+  auto lock = MUSTER_TRY(OutputLock::take(file, out));
+  MUSTER_TRY(remove_unfinished(out));
+  return std::optional<OutputLock>(std::move(lock));
 }
 
 Status check_report_output(const std::filesystem::path& out) {

@@ -52,5 +52,39 @@ TEST_F(CheckBenchOutput, RefusesWhatCannotBeWritten) {
   EXPECT_FALSE(check_bench_output(folder_ / "dangling"));
 }
 
+TEST_F(CheckBenchOutput, RefusesWhatIsNoNameOfAFile) {
+  EXPECT_EQ(check_bench_output("").error().message, "-o wants the name of a file");
+  EXPECT_EQ(check_bench_output("-").error().message,
+            "-o -: a result goes into a file: name one; --json has it on standard output");
+  EXPECT_EQ(check_report_output("-").error().message, "-o -: a report goes into a file: name one");
+}
+
+// What a killed run leaves has a name of its own each time, so nothing would ever take its place.
+TEST_F(CheckBenchOutput, ARunRemovesWhatAKilledOneHasLeftOfItsFileAlone) {
+  const auto out = folder_ / "k.json";
+  const std::string digits = ".0123456789abcdef.tmp";
+  const auto left = folder_ / ("k.json" + digits);
+  const auto others = folder_ / ("j.json" + digits);
+  std::ofstream(left) << "half";
+  std::ofstream(others) << "half";
+  {
+    const auto lock = hold_bench_output(out);
+    ASSERT_TRUE(lock) << lock.error().message;
+    EXPECT_TRUE(lock->has_value());
+    EXPECT_FALSE(std::filesystem::exists(left));
+    EXPECT_TRUE(std::filesystem::exists(others));
+    std::ofstream(left) << "half";  // as the one that has the lock writes it
+    const auto second = hold_bench_output(out);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().kind, ErrorKind::Unavailable);
+    EXPECT_TRUE(std::filesystem::exists(left));
+  }
+  EXPECT_TRUE(hold_bench_output(out));
+  EXPECT_FALSE(std::filesystem::exists(left));
+  const auto device = hold_bench_output("/dev/null");
+  ASSERT_TRUE(device);
+  EXPECT_FALSE(device->has_value());
+}
+
 }  // namespace
 }  // namespace muster

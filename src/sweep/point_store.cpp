@@ -25,7 +25,6 @@ constexpr std::uint64_t kPointBytesMost = 4ULL << 30;    // as muster bench diff
 constexpr std::uint64_t kTableBytesMost = 256ULL << 20;  // 10,000 points of some kilobytes
 constexpr std::string_view kEnding = ".json";
 constexpr std::size_t kIdSize = 16;
-constexpr std::size_t kRandomSize = 16;  // as write_file_atomically names what it has not finished
 constexpr std::string_view kNoteFile = ".table";
 constexpr std::string_view kNoteHead = "points of muster bench run: ";  // and the table behind it
 constexpr std::uint64_t kNoteBytesMost = 8192;                          // PATH_MAX is 4096
@@ -40,15 +39,6 @@ std::string id_of(const fs::path& file) {
   if (name.size() != kIdSize + kEnding.size() || !name.ends_with(kEnding)) return {};
   const auto id = name.substr(0, kIdSize);
   return id.find_first_not_of("0123456789abcdef") == std::string::npos ? id : std::string();
-}
-
-// What an atomic write that was killed leaves is "NAME.0123456789abcdef.tmp": the name, or nothing
-// of any other file.
-fs::path left_over_of(const fs::path& file) {
-  const auto random = file.stem().extension().string();
-  const bool is_ours = file.extension() == ".tmp" && random.size() == 1 + kRandomSize &&
-                       random.find_first_not_of("0123456789abcdef", 1) == std::string::npos;
-  return is_ours ? file.stem().stem() : fs::path();
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
@@ -189,14 +179,11 @@ Result<std::optional<KeptPoint>> PointStore::find(const std::string& id) const {
 Status PointStore::begin() {
   MUSTER_TRY(make_folder(files_.folder));
   for (const auto& file : files_in(files_.folder)) {
-    const auto whole = left_over_of(file);
+    const auto whole = unfinished_name(file);
     const bool is_ours = whole == kNoteFile || !id_of(whole).empty();
     if (is_ours) MUSTER_TRY(remove_file(file));
   }
-  const auto table = MUSTER_TRY(followed_path(files_.table));  // which is written beside itself
-  for (const auto& file : files_in(table.parent_path())) {
-    if (left_over_of(file) == table.filename()) MUSTER_TRY(remove_file(file));
-  }
+  MUSTER_TRY(remove_unfinished(files_.table));
   const auto note = note_of(files_);
   const auto there = read_regular_file(files_.folder / kNoteFile, kNoteBytesMost);
   if (there && *there == note) return Done{};
