@@ -9,9 +9,12 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <sstream>
 #include <utility>
+
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -126,6 +129,12 @@ class TreeReader final : public YAML::EventHandler {
 }  // namespace
 
 Result<ConfigNode> parse_config_tree(const std::string& text, const std::string& file_name) {
+  if (const auto at = invalid_utf8_at(text)) {
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*at), '\n');
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}:{}: not valid UTF-8: save it as UTF-8", file_name, line)};
+  }
   TreeReader reader(file_name);
   try {
     std::istringstream stream(text);

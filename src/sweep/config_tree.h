@@ -21,9 +21,9 @@ struct ConfigNode {
 /// Reads one YAML document. An empty one is Nothing.
 ///
 /// file_name: for messages, which name the line.
-/// Errors: Corrupt (no YAML), InvalidArgument (more than one document, a reference, a key that is
-/// no plain name or stands twice, more than eight levels, 2,000 keys of a mapping or 100,000
-/// values). Threads: pure.
+/// Errors: Corrupt (no YAML), InvalidArgument (no UTF-8, more than one document, a reference, a key
+/// that is no plain name or stands twice, more than eight levels, 2,000 keys of a mapping or
+/// 100,000 values). Threads: pure.
 Result<ConfigNode> parse_config_tree(const std::string& text, const std::string& file_name);
 
 }  // namespace muster

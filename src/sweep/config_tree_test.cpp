@@ -47,6 +47,12 @@ TEST(ConfigTree, SaysLineAndReason) {
   EXPECT_EQ(refusal("[[[[[[[[[1]]]]]]]]]"), "b.yaml:1: too many levels");
 }
 
+// Its texts go into tables and results, which are UTF-8.
+TEST(ConfigTree, RefusesWhatIsNoUtf8) {
+  EXPECT_EQ(refusal("a: 1\nname: \xff\xfe\n"), "b.yaml:2: not valid UTF-8: save it as UTF-8");
+  EXPECT_EQ(parse_config_tree("name: größe\n", "b.yaml")->values[0].text, "größe");
+}
+
 TEST(ConfigTree, SurvivesDeepNestingAndManyValues) {
   EXPECT_FALSE(parse_config_tree(std::string(100'000, '['), "b.yaml"));
   EXPECT_FALSE(parse_config_tree(std::string(100'000, '{'), "b.yaml"));

@@ -92,7 +92,9 @@ class CellReader {
   }
 
   Error broken(std::string_view what) const {
-    return corrupt_error(fmt::format("{}:{}: {}", name_, row_line_, what));
+    return corrupt_error(
+        fmt::format("{}:{}: {}; remove the table: --resume writes it anew from the points' files",
+                    name_, row_line_, what));
   }
 
  private:

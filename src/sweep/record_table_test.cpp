@@ -133,13 +133,15 @@ TEST(RecordTable, RefusesWhatIsNoTableOfItsOwn) {
     EXPECT_FALSE(table) << text;
     return table ? "" : table.error().message;
   };
+  const std::string remedy = "; remove the table: --resume writes it anew from the points' files";
   EXPECT_EQ(refusal("name,age\nx,3\n"),
             "x.csv: that is no table of muster bench run, and it would be overwritten: remove it, "
             "or name another file");
   EXPECT_EQ(refusal("point,timestamp,valid,a\n1,2,3\n"),
-            "x.csv:2: a row has 3 cells, and the header 4");
-  EXPECT_EQ(refusal("point,timestamp,valid,a\n1,2,3,\"4\n"), "x.csv:2: a quote does not end");
-  EXPECT_EQ(refusal("point,timestamp,valid,point\n"), "x.csv:1: a column stands twice");
+            "x.csv:2: a row has 3 cells, and the header 4" + remedy);
+  EXPECT_EQ(refusal("point,timestamp,valid,a\n1,2,3,\"4\n"),
+            "x.csv:2: a quote does not end" + remedy);
+  EXPECT_EQ(refusal("point,timestamp,valid,point\n"), "x.csv:1: a column stands twice" + remedy);
   EXPECT_TRUE(RecordTable::read("", "x.csv"));
 }
 

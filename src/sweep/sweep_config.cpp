@@ -46,6 +46,9 @@ Status take(const Source& source, const std::string& path, const ConfigNode& nod
     if (source.is_file && !value.texts.empty()) {
       return invalid(fmt::format("{} and {} are the same key", value.place, place));
     }
+    if (!source.is_file && value.place.starts_with(source.place(0, ""))) {
+      return invalid(fmt::format("{} stands twice", place));
+    }
     auto texts = MUSTER_TRY(read_sweep_values(*row, node, place));
     value = {.texts = std::move(texts), .place = place};
     return Done{};

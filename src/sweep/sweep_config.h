@@ -25,8 +25,8 @@ class SweepConfig {
   /// Reads the file's text, then the overrides ("scenario.num_samples=20") in their order.
   ///
   /// Errors: those of parse_config_tree and read_sweep_values; InvalidArgument (a key that is not
-  /// known, or means nothing for the backend, with its place and the nearest right one; keys that
-  /// contradict each other or want another). Threads: pure.
+  /// known, or means nothing for the backend, with its place and the nearest right one; a key that
+  /// two overrides have; keys that contradict each other or want another). Threads: pure.
   static Result<SweepConfig> read(const std::string& text, const std::string& file_name,
                                   std::span<const std::string> overrides);
 

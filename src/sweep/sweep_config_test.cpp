@@ -74,10 +74,10 @@ TEST(SweepConfig, TakesAListAsASweepOrAsDevices) {
 }
 
 TEST(SweepConfig, ChangesValuesByOverrides) {
-  const auto config = read(kMuster + "scenario: {num_samples: 10}\n",
-                           {"scenario.num_samples=20", "backend.device_ids=[[0],[0,1]]",
-                            "backend.max_memory={0: 1GB}", "scenario.num_samples=30"});
-  EXPECT_EQ(config.text(K::NumSamples), "30");
+  const auto config = read(
+      kMuster + "scenario: {num_samples: 10}\n",
+      {"scenario.num_samples=20", "backend.device_ids=[[0],[0,1]]", "backend.max_memory={0: 1GB}"});
+  EXPECT_EQ(config.text(K::NumSamples), "20");
   EXPECT_EQ(config.at(K::DeviceIds).texts.size(), 2U);
   EXPECT_EQ(config.text(K::MaxMemory), "0=1GB");
   EXPECT_EQ(refusal(kMuster, {"scenario.num_samples"}),
@@ -87,6 +87,9 @@ TEST(SweepConfig, ChangesValuesByOverrides) {
       "command line: scenario.num_samples must be a whole number from 1 to 1000000: \"many\"");
   EXPECT_EQ(refusal(kMuster, {"num_samples=2"}),
             "command line: num_samples is not known; did you mean scenario.num_samples?");
+  // As in a file: the last one would win without a word.
+  EXPECT_EQ(refusal(kMuster, {"scenario.num_samples=5", "scenario.num_samples=6"}),
+            "command line: scenario.num_samples stands twice");
 }
 
 TEST(SweepConfig, NamesTheNearestKey) {
