@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -8,9 +9,12 @@
 namespace muster {
 
 /// Whether the server went away while it was measured: the last three requests of a trial, or all
-/// of fewer, ended in a broken connection. What the trial's last new problem says, or nullopt.
+/// of fewer, ended in a broken connection; or any request did, and the server does not answer now.
+/// What the trial's last new problem says, or nullopt.
 ///
-/// Three in a row is what ai_energy_benchmarks gives up at. Threads: pure.
-std::optional<std::string> lost_server(const BenchResult& result);
+/// answers: whether the server gives a sign of life; asked once at most, and only in that last
+/// case. Three in a row is what ai_energy_benchmarks gives up at.
+std::optional<std::string> lost_server(const BenchResult& result,
+                                       const std::function<bool()>& answers);
 
 }  // namespace muster

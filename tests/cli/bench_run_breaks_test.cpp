@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "bench_run_fixture.h"
@@ -137,6 +140,42 @@ TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenTheServerIsLost) {
   null_server(kSlow, url.substr(7));
   measure({"--resume"});
   EXPECT_EQ(table().row_count(), 6U);
+}
+
+// The server is this process. It is gone with the last request of the first point, of which three
+// were answered: whether it was lost, no run of failures shows.
+TEST_F(BenchRunCommand, MeasuresAPointAgainWhoseLastRequestLostTheServer) {
+  std::vector<HttpRespond> held;
+  std::promise<void> last;
+  std::atomic<int> asked = 0;
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  auto server =
+      HttpServer::start(options, [&](const HttpRequest& request, const HttpRespond& respond) {
+        if (request.method != "POST") return respond({.status = 200, .body = "{}"});
+        if (++asked != 4) return respond({.status = 200, .body = R"({"data":[1]})"});
+        held.push_back(respond);
+        last.set_value();
+      });
+  ASSERT_TRUE(server) << server.error().message;
+  muster_.write("b.yaml", "backend: {url: \"http://127.0.0.1:" + std::to_string((*server)->port()) +
+                              "\", model: \"null\", task: embed}\n"
+                              "scenario: {num_samples: 4, warm_up: none, "
+                              "input_shapes: {sequence_length: [8, 9]}}\n"
+                              "metrics: {enabled: false}\nreporter: {output_file: x.csv}\n");
+  const auto pid = muster_.start({"bench", "run", "b.yaml"});
+  const auto come = last.get_future().wait_for(std::chrono::seconds(60));
+  EXPECT_EQ(come, std::future_status::ready);
+  (*server).reset();
+  const auto finished = muster_.wait(pid);
+  EXPECT_EQ(finished.exit_code, 6) << finished.err;
+  EXPECT_NE(finished.err.find("muster: not measured: the server was lost meanwhile: "),
+            std::string::npos)
+      << finished.err;
+  EXPECT_TRUE(
+      finished.err.ends_with("; 0 of 2 points are in x.csv; --resume measures the others\n"))
+      << finished.err;
+  EXPECT_TRUE(records().empty());
 }
 
 // Each point reads its texts anew, and is known by those that there were at the begin.

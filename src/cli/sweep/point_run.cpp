@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -25,6 +26,8 @@ namespace muster {
 namespace {
 
 using K = SweepKey;
+
+constexpr auto kSignOfLife = std::chrono::seconds(5);  // within which a server answers anything
 
 // "--rate must be …" of a value that stands in a file is "bench.yaml:9: scenario.rate must be …".
 Error at_place(const SweepConfig& config, const Error& error) {
@@ -86,7 +89,9 @@ class PointWatch {
 
   Status finish(const BenchServer& server, const BenchResult& result) {
     if (meter_) tell_recording(meter_->finish());
-    if (const auto lost = lost_server(result)) {
+    // One of our own has ended or answers below.
+    const auto answers = [&] { return server.own != nullptr || gives_sign_of_life(config_); };
+    if (const auto lost = lost_server(result, answers)) {
       return Error{ErrorKind::Unavailable, "the server was lost meanwhile: " + *lost};
     }
     if (!server.own) return Done{};
@@ -183,6 +188,12 @@ Result<std::string> find_served_model(const CommandContext& context, const Sweep
   if (model) return model;
   return Error{model.error().kind,
                fmt::format("{}: {}", config.place_of(K::Url), model.error().message)};
+}
+
+bool gives_sign_of_life(const SweepConfig& config) {
+  const auto client = HttpClient::open(config.text(K::Url).value_or(""),
+                                       HttpClientOptions{.answer_limit = kSignOfLife});
+  return client && (*client)->call("GET", "/models");
 }
 
 Result<MeasuredPoint> measure_point(const CommandContext& context, const SweepConfig& config,

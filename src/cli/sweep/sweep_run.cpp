@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,7 +22,6 @@
 #include "cli/sweep/sweep_plan.h"
 #include "cli/sweep/sweep_view.h"
 #include "jobs/output_lock.h"
-#include "net/http_client.h"
 #include "sweep/point_store.h"
 #include "sweep/sweep_progress.h"
 #include "terminal/terminal_info.h"
@@ -37,7 +35,6 @@ constexpr int kInvalidExit = 22;  // docs/errors.md has them
 constexpr int kObjectiveExit = 24;
 constexpr int kSignalBase = 128;
 constexpr std::size_t kFailuresMost = 3;  // before the first success; as ai_energy_benchmarks
-constexpr auto kSignOfLife = std::chrono::seconds(5);  // within which a server answers anything
 
 struct FailedPoint {
   const SweepPoint* point = nullptr;
@@ -129,10 +126,7 @@ PointOrder SweepRun::order_of(const SweepPoint& point) const {
 // take the next, but one that is gone is gone for all.
 bool SweepRun::goes_on() const {
   if (kept_.empty() && failed_.size() >= kFailuresMost) return false;
-  if (!plan_.config.is_remote()) return true;
-  const auto client = HttpClient::open(*plan_.config.text(SweepKey::Url),
-                                       HttpClientOptions{.answer_limit = kSignOfLife});
-  return client && (*client)->call("GET", "/models");
+  return !plan_.config.is_remote() || gives_sign_of_life(plan_.config);
 }
 
 // Whether the sweep goes on. A point whose files changed under it is not the one of its name, and
