@@ -4,13 +4,113 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/text.h"
 #include "bench/result/figure_text.h"
 #include "cli/bench_view.h"
 #include "terminal/table.h"
+#include "terminal/terminal_info.h"
+#include "terminal/text_width.h"
 #include "terminal/text_wrap.h"
 
 namespace muster {
+namespace {
+
+using Figures = std::vector<FigureDifference>;
+
+std::string verdict_text(const FigureDifference& one) {
+  return one.is_valid ? verdict_words(one) : std::string("none: invalid");
+}
+
+// A line for each figure of each load.
+std::string wide_table(const Figures& figures) {
+  Table table({{"load"},
+               {"figure"},
+               {"A", Align::Right},
+               {"B", Align::Right},
+               {"B / A", Align::Right},
+               {"from", Align::Right},
+               {"to", Align::Right},
+               {"verdict"}});
+  for (const auto& one : figures) {
+    table.add_row({one.load, one.figure, compared_text(one.figure, one.a),
+                   compared_text(one.figure, one.b), ratio_text(one.comparison.ratio),
+                   ratio_text(one.comparison.low), ratio_text(one.comparison.high),
+                   verdict_text(one)});
+  }
+  return table.render(kUnboundedWidth);
+}
+
+std::string table_of_load(const Figures& figures, const std::string& load) {
+  Table table({{"figure"},
+               {"A", Align::Right},
+               {"B", Align::Right},
+               {"B / A", Align::Right},
+               {"from", Align::Right},
+               {"to", Align::Right},
+               {"verdict"}});
+  for (const auto& one : figures) {
+    if (one.load != load) continue;
+    table.add_row({one.figure, compared_text(one.figure, one.a), compared_text(one.figure, one.b),
+                   ratio_text(one.comparison.ratio), ratio_text(one.comparison.low),
+                   ratio_text(one.comparison.high), verdict_text(one)});
+  }
+  return table.render(kUnboundedWidth);
+}
+
+// The verdict beside the figure, and what it was found from on a line below.
+std::string narrow_table_of_load(const Figures& figures, const std::string& load,
+                                 std::size_t width) {
+  constexpr std::uint8_t kFirst = 2;
+  Table table({{"figure"},
+               {.title = "B / A", .align = Align::Right, .leaves = 1, .goes_below = true},
+               {"verdict"},
+               {.title = "", .leaves = kFirst, .goes_below = true}});
+  for (const auto& one : figures) {
+    if (one.load != load) continue;
+    table.add_row({one.figure, ratio_text(one.comparison.ratio), verdict_text(one),
+                   fmt::format("A {}, B {}, {} to {}", compared_text(one.figure, one.a),
+                               compared_text(one.figure, one.b), ratio_text(one.comparison.low),
+                               ratio_text(one.comparison.high))});
+  }
+  return table.render(width);
+}
+
+std::size_t widest_line(std::string_view text) {
+  std::size_t widest = 0;
+  for (const auto& line : split(text, '\n')) widest = std::max(widest, display_width(line));
+  return widest;
+}
+
+// Each load by its whole name, and its figures below.
+std::string texts_of_loads(const Figures& figures, std::size_t width, bool is_narrow) {
+  std::vector<std::string> loads;
+  for (const auto& one : figures) {
+    if (std::ranges::find(loads, one.load) == loads.end()) loads.push_back(one.load);
+  }
+  std::string text;
+  for (const auto& load : loads) {
+    if (!text.empty()) text += '\n';
+    text += wrapped(load, {.width = width, .indent = 2});
+    text += is_narrow ? narrow_table_of_load(figures, load, width) : table_of_load(figures, load);
+  }
+  return text;
+}
+
+// Nothing is cut: what is worse, and under which load, is what was asked for.
+std::string figures_text(const Figures& figures, std::size_t width) {
+  auto text = wide_table(figures);
+  if (widest_line(text) <= width) return text;
+  text = texts_of_loads(figures, width, /*is_narrow=*/false);
+  if (widest_line(text) <= width) return text;
+  return texts_of_loads(figures, width, /*is_narrow=*/true);
+}
+
+}  // namespace
 
 std::string diff_text(const ResultDifference& difference, std::size_t width) {
   const auto differs = [](const FigureDifference& one) {
@@ -26,21 +126,7 @@ std::string diff_text(const ResultDifference& difference, std::size_t width) {
   } else {
     text = "no difference\n\n";
   }
-  Table table({{"load", Align::Left, true},
-               {"figure"},
-               {"A", Align::Right},
-               {"B", Align::Right},
-               {"B / A", Align::Right},
-               {"from", Align::Right},
-               {"to", Align::Right},
-               {"verdict"}});
-  for (const auto& one : difference.figures) {
-    table.add_row({one.load, one.figure, compared_text(one.figure, one.a),
-                   compared_text(one.figure, one.b), ratio_text(one.comparison.ratio),
-                   ratio_text(one.comparison.low), ratio_text(one.comparison.high),
-                   one.is_valid ? verdict_words(one) : std::string("none: invalid")});
-  }
-  text += table.render(width);
+  text += figures_text(difference.figures, width);
   for (const auto& note : difference.notes) {
     text += wrapped(note, {.width = width, .head = "note: ", .indent = 2});
   }

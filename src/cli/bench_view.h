@@ -15,7 +15,8 @@ namespace muster {
 /// width: columns of the terminal. Threads: pure.
 std::string bench_text(const BenchResult& result, std::size_t width);
 
-/// A comparison: its verdict, then a line for each figure. Threads: pure.
+/// A comparison: its verdict, then a line for each figure. Where `width` has no room for that, each
+/// load by its name with its figures below it, of which nothing is cut. Threads: pure.
 std::string diff_text(const ResultDifference& difference, std::size_t width);
 
 /// Threads: pure.

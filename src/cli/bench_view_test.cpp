@@ -220,6 +220,75 @@ TEST(DiffText, SaysWhichSideIsWorse) {
   EXPECT_NE(none.find("none: invalid"), std::string::npos) << none;
 }
 
+// Three figures of two loads whose names begin alike.
+ResultDifference two_loads() {
+  ResultDifference difference;
+  difference.figures = {
+      {.load = "poisson 1000/s",
+       .figure = "throughput",
+       .a = 1000,
+       .b = 900,
+       .comparison = {.ratio = 0.9, .low = 0.88, .high = 0.92, .difference = Difference::Lower},
+       .is_worse = true},
+      {.load = "poisson 2000/s",
+       .figure = "throughput",
+       .a = 2000,
+       .b = 2000,
+       .comparison = {.ratio = 1, .low = 0.99, .high = 1.01, .difference = Difference::None}},
+      {.load = "poisson 1000/s",
+       .figure = "latency_p50",
+       .a = 0.02,
+       .b = 0.022,
+       .comparison = {.ratio = 1.1, .low = 1.05, .high = 1.15, .difference = Difference::Higher},
+       .is_worse = true}};
+  return difference;
+}
+
+TEST(DiffText, HasALineForEachFigureWhereThereIsRoom) {
+  EXPECT_EQ(
+      diff_text(two_loads(), 120),
+      "B is worse\n"
+      "\n"
+      "load            figure             A        B  B / A   from     to  verdict\n"
+      "poisson 1000/s  throughput    1000/s    900/s  0.900  0.880  0.920  WORSE by 10.0 %\n"
+      "poisson 2000/s  throughput    2000/s   2000/s  1.000  0.990  1.010  no difference\n"
+      "poisson 1000/s  latency_p50  20.0 ms  22.0 ms  1.100  1.050  1.150  WORSE by 10.0 %\n");
+}
+
+// At the usual width every load was "poisson…", and no verdict could be told from another's.
+TEST(DiffText, NamesEachLoadWholeWhereThereIsLessRoom) {
+  EXPECT_EQ(diff_text(two_loads(), 80),
+            "B is worse\n"
+            "\n"
+            "poisson 1000/s\n"
+            "figure             A        B  B / A   from     to  verdict\n"
+            "throughput    1000/s    900/s  0.900  0.880  0.920  WORSE by 10.0 %\n"
+            "latency_p50  20.0 ms  22.0 ms  1.100  1.050  1.150  WORSE by 10.0 %\n"
+            "\n"
+            "poisson 2000/s\n"
+            "figure           A       B  B / A   from     to  verdict\n"
+            "throughput  2000/s  2000/s  1.000  0.990  1.010  no difference\n");
+}
+
+TEST(DiffText, SaysAllWithinFortyColumns) {
+  const auto text = diff_text(two_loads(), 40);
+  EXPECT_EQ(text,
+            "B is worse\n"
+            "\n"
+            "poisson 1000/s\n"
+            "figure       B / A  verdict\n"
+            "throughput   0.900  WORSE by 10.0 %\n"
+            "    A 1000/s, B 900/s, 0.880 to 0.920\n"
+            "latency_p50  1.100  WORSE by 10.0 %\n"
+            "    A 20.0 ms, B 22.0 ms, 1.050 to 1.150\n"
+            "\n"
+            "poisson 2000/s\n"
+            "figure      B / A  verdict\n"
+            "throughput  1.000  no difference\n"
+            "    A 2000/s, B 2000/s, 0.990 to 1.010\n");
+  for (const auto& line : split(text, '\n')) EXPECT_LE(line.size(), 40U) << line;
+}
+
 TEST(DiffText, NotesFitTheTerminal) {
   ResultDifference difference;
   difference.notes = {
