@@ -110,6 +110,17 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
+std::string excerpt(std::string_view text, std::size_t size_most) {
+  if (text.size() <= size_most) return std::string(text);
+  const auto goes_on = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+  };
+  auto end = size_most;
+  constexpr std::size_t kFollowersMost = 3;  // more are no UTF-8
+  for (std::size_t i = 0; i < kFollowersMost && end > 0 && goes_on(end); ++i) --end;
+  return std::string(text.substr(0, end)) + "…";
+}
+
 std::optional<std::size_t> invalid_utf8_at(std::string_view text) {
   if (simdjson::validate_utf8(text.data(), text.size())) {
     return std::nullopt;

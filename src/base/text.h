@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,6 +26,10 @@ std::vector<std::string> split(std::string_view text, char separator);
 
 /// Without spaces, tabs and line ends on both sides.
 std::string_view trim(std::string_view text);
+
+/// The text if it takes at most `size_most` bytes, else its beginning and "…", for a message about
+/// a file that may hold anything. No character of UTF-8 is cut.
+std::string excerpt(std::string_view text, std::size_t size_most = 60);
 
 /// Where the first byte is that breaks UTF-8; nullopt for valid text.
 /// Source: The Unicode Standard 15.0, table 3-7 (well-formed byte sequences).

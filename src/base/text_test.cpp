@@ -45,5 +45,12 @@ TEST(InvalidUtf8, NamesTheFirstBadByte) {
   EXPECT_EQ(invalid_utf8_at("abc\xE2\x82"), 3U);       // cut off
 }
 
+TEST(Excerpt, CutsNoCharacter) {
+  EXPECT_EQ(excerpt("abc", 3), "abc");
+  EXPECT_EQ(excerpt("abcd", 3), "abc…");
+  EXPECT_EQ(excerpt("ab\u00e9", 3), "ab…") << "two bytes, of which one has room";
+  EXPECT_EQ(excerpt(std::string(1'000'000, 'x')), std::string(60, 'x') + "…");
+}
+
 }  // namespace
 }  // namespace muster

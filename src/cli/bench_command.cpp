@@ -131,6 +131,8 @@ Result<int> run_diff(const CommandContext& context) {
   for (const auto& file : {words[1], words[2]}) {
     const auto text = MUSTER_TRY(read_file(file, kResultBytesMost));
     sides.push_back(MUSTER_TRY(read_result_figures(text, file)));
+    // Without it a row would be missing, and nothing would say so.
+    if (!sides.back().damage.empty()) return corrupt_error(sides.back().damage);
   }
   const auto difference = MUSTER_TRY(compare_results(sides[0], sides[1], rule));
   MUSTER_TRY(

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/text.h"
 #include "bench/result/trial_summary.h"
 #include "bench/statistics/percentile.h"
 
@@ -65,14 +66,24 @@ FailureCount failure_count(const Json& trial) {
   return count;
 }
 
-Result<ResultFigures::Point> read_point(const Json& json, std::string_view name) {
+// A figure is a time, a rate or a share; more than a machine could do in a second is none.
+bool is_figure(const Json& value) {
+  constexpr double kMost = 1e15;
+  return value.is_number() && value.get<double>() >= 0 && value.get<double>() <= kMost;
+}
+
+// damage: ResultFigures::damage.
+Result<ResultFigures::Point> read_point(const Json& json, std::string_view name,
+                                        std::string& damage) {
   const auto* load = member(json, "load");
   const auto* trials = member(json, "trials");
   if (load == nullptr || !load->is_string() || trials == nullptr || !trials->is_array()) {
     return not_a_result(name, "a point has no load or no trials");
   }
   ResultFigures::Point point{.load = *load, .trial_count = trials->size()};
+  std::size_t number = 0;
   for (const auto& trial : *trials) {
+    ++number;
     const auto* valid = member(trial, "valid");
     const auto* figures = member(trial, "figures");
     if (valid == nullptr || !valid->is_boolean() || figures == nullptr || !figures->is_object()) {
@@ -80,7 +91,13 @@ Result<ResultFigures::Point> read_point(const Json& json, std::string_view name)
     }
     point.is_valid = point.is_valid && valid->get<bool>();
     for (const auto& [figure, value] : figures->items()) {
-      if (value.is_number()) point.figures[figure].push_back(value.get<double>());
+      if (is_figure(value)) {
+        point.figures[figure].push_back(value.get<double>());
+      } else if (damage.empty()) {
+        damage = fmt::format("{}: {} of trial {} of {} is {}: a figure is a number from 0 to 1e15",
+                             name, excerpt(figure), number, excerpt(point.load),
+                             excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace)));
+      }
     }
     point.answers.push_back(counted_answers(trial, *figures));
     point.failures.push_back(failure_count(trial));
@@ -285,7 +302,8 @@ Result<ResultFigures> read_result_figures(std::string_view json, std::string_vie
     if (rest.is_object()) rest.erase("clock_hertz");
     result.environment = rest.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
-  for (const auto& point : *points) result.points.push_back(MUSTER_TRY(read_point(point, name)));
+  for (const auto& point : *points)
+    result.points.push_back(MUSTER_TRY(read_point(point, name, result.damage)));
   if (const auto* run = member(parsed, "run")) read_run(*run, result);
   return result;
 }

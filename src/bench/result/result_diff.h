@@ -26,6 +26,9 @@ struct ResultFigures {
   std::string environment;  // as JSON, to see whether it is the same
   std::vector<Point> points;
   std::string invalid_reason = {};  // of a point of `bench run`; empty: it is valid, or no such
+  /// The first figure that nobody has measured, with file, load, trial and value; empty: each is a
+  /// number from 0 to 1e15. What is wrong is passed over, so whoever compares must look here.
+  std::string damage = {};
 };
 
 /// Reads a result that `result_json` wrote, without its samples.

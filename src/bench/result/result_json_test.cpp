@@ -106,6 +106,25 @@ TEST(ReadResultFigures, KnowsThatAPointOfARunIsNotValid) {
   EXPECT_EQ(compared->notes, std::vector<std::string>{"A is not valid: cpu:0 is given up; b"});
 }
 
+TEST(ReadResultFigures, NamesTheFirstFigureThatNobodyHasMeasured) {
+  const auto damage = [](const std::string& value) {
+    const auto read =
+        read_result_figures(R"({"schema_version":1,"points":[{"load":"1 client","trials":[)"
+                            R"({"valid":true,"figures":{"throughput":10}},)"
+                            R"({"valid":true,"figures":{"throughput":)" +
+                                value + "}}]}]}",
+                            "a.json");
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? read->damage : std::string();
+  };
+  const std::string rule = ": a figure is a number from 0 to 1e15";
+  EXPECT_EQ(damage("\"x\""), "a.json: throughput of trial 2 of 1 client is \"x\"" + rule);
+  EXPECT_EQ(damage("-1"), "a.json: throughput of trial 2 of 1 client is -1" + rule);
+  EXPECT_EQ(damage("null"), "a.json: throughput of trial 2 of 1 client is null" + rule);
+  EXPECT_EQ(damage("1e308"), "a.json: throughput of trial 2 of 1 client is 1e+308" + rule);
+  EXPECT_EQ(damage("0"), "");
+}
+
 // Deeper than a stack: copies and texts of such a value call themselves.
 TEST(ReadResultFigures, LeavesOutWhatIsTooDeep) {
   constexpr std::size_t kLevels = 500'000;
