@@ -59,7 +59,10 @@ std::optional<Duration> ArrivalSchedule::next() {
 }
 
 // Every fault names file and line, since traces are usually written by programs.
-Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::string_view name) {
+Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::string_view name,
+                                                double seconds_most) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<double> times;
   std::size_t number = 0;
   for (const auto& line : split(text, '\n')) {
@@ -72,7 +75,13 @@ Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::stri
     if (!is_number || !std::isfinite(at) || at < 0) {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("{}:{}: a trace has a time in seconds on each line, as 0.25: \"{}\"",
-                               name, number, word)};
+                               name, number, excerpt(word))};
+    }
+    if (at > seconds_most) {
+      return Error{
+          ErrorKind::InvalidArgument,
+          fmt::format("{}:{}: a trace takes at most {} s: {}; --duration ends a longer one", name,
+                      number, seconds_most, at)};
     }
     if (!times.empty() && at < times.back()) {
       return Error{ErrorKind::InvalidArgument,

@@ -48,10 +48,15 @@ class ArrivalSchedule {
   std::size_t at_ = 0;   // in the trace
 };
 
-/// A recorded trace: one time a line, in seconds from its start, ascending; blank lines and what
-/// follows '#' are passed over.
+/// As long as a trial may be told to take (interval.h).
+inline constexpr double kTraceSecondsMost = 3600;
+
+/// A recorded trace: one time a line, in seconds from its start, ascending; blank lines, what
+/// follows '#' and a byte order mark are passed over.
 ///
-/// name: for messages. Errors: InvalidArgument, with the line. Threads: pure.
-Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::string_view name);
+/// name: for messages. seconds_most: no time is later; infinity where the trial ends by itself.
+/// Errors: InvalidArgument, with the line. Threads: pure.
+Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::string_view name,
+                                                double seconds_most = kTraceSecondsMost);
 
 }  // namespace muster

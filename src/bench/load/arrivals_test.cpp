@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string>
 #include <vector>
 
 namespace muster {
@@ -92,9 +94,32 @@ TEST(ParseArrivalTrace, NamesTheLineThatIsWrong) {
             "t.txt:2: the times of a trace ascend: 1 comes after 2");
   EXPECT_EQ(parse_arrival_trace("# none\n", "t.txt").error().message,
             "t.txt: the trace has no times");
+  EXPECT_EQ(parse_arrival_trace(std::string(1'000'000, 'x'), "t.txt").error().message,
+            "t.txt:1: a trace has a time in seconds on each line, as 0.25: \"" +
+                std::string(60, 'x') + "…\"");
   for (const char* bad : {"-1", "nan", "inf", "1s", "1 2"}) {
     EXPECT_FALSE(parse_arrival_trace(bad, "t.txt")) << bad;
   }
+}
+
+// Whoever sends it would wait for its last request without a word.
+TEST(ParseArrivalTrace, RefusesATimeThatNobodyWaitsFor) {
+  EXPECT_EQ(parse_arrival_trace("0\n5000\n", "t.txt").error().message,
+            "t.txt:2: a trace takes at most 3600 s: 5000; --duration ends a longer one");
+  EXPECT_EQ(parse_arrival_trace("1e308\n", "t.txt").error().message,
+            "t.txt:1: a trace takes at most 3600 s: 1e+308; --duration ends a longer one");
+  EXPECT_TRUE(parse_arrival_trace("3600\n", "t.txt"));
+  const auto ended =
+      parse_arrival_trace("0\n5000\n", "t.txt", std::numeric_limits<double>::infinity());
+  ASSERT_TRUE(ended) << "where the trial ends by itself";
+  EXPECT_EQ(*ended, (std::vector<double>{0, 5000}));
+}
+
+// As an editor of another system writes it; in a message it would not be seen.
+TEST(ParseArrivalTrace, PassesOverAByteOrderMark) {
+  const auto times = parse_arrival_trace(std::string("\xEF\xBB\xBF") + "0.5\n", "t.txt");
+  ASSERT_TRUE(times) << times.error().message;
+  EXPECT_EQ(*times, std::vector<double>{0.5});
 }
 
 }  // namespace
