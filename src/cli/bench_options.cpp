@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -168,7 +169,9 @@ Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
     auto load = common;
     load.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace};
     const auto text = MUSTER_TRY(read_file(*file, kTraceBytesMost));
-    load.arrivals->trace = MUSTER_TRY(parse_arrival_trace(text, *file));
+    const double most =
+        arguments.has("--duration") ? std::numeric_limits<double>::infinity() : kTraceSecondsMost;
+    load.arrivals->trace = MUSTER_TRY(parse_arrival_trace(text, *file, most));
     // Until the last request of the trace was sent, and a second for clocks.
     if (!arguments.has("--duration")) load.seconds = load.arrivals->trace.back() + 1;
     add(load);
@@ -220,6 +223,31 @@ Status check_points(const BenchPlan& plan) {
   return Done{};
 }
 
+// Of rerank with the query.
+std::uint64_t texts_per_request(const BenchPlan& plan) {
+  return plan.api.texts_per_request + (plan.task == BenchTask::Rerank ? 1U : 0U);
+}
+
+// Flags of a server that runs already, and of one with a certificate.
+Status check_server_flags(const Arguments& arguments, const BenchPlan& plan) {
+  const auto refuse = [](std::string message) {
+    return Error{ErrorKind::InvalidArgument, std::move(message)};
+  };
+  constexpr std::array<std::string_view, 5> kOfServers{"--model", "--api-key-file", "--ca-file",
+                                                       "--client-cert", "--client-key"};
+  for (const auto flag : kOfServers) {
+    if (!plan.is_url() && arguments.has(flag)) {
+      return refuse(fmt::format("{} is for a server that runs already", flag));
+    }
+    const bool is_of_tls = flag != "--model" && flag != "--api-key-file";
+    if (is_of_tls && plan.subject.starts_with("http://") && arguments.has(flag)) {
+      return refuse(fmt::format("{} counts with https://, and {} has no certificate", flag,
+                                plan.subject.substr(0, plan.subject.find('?'))));
+    }
+  }
+  return Done{};
+}
+
 // Flags that say the opposite of one another, or need one that is not there.
 Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   const auto refuse = [](std::string message) {
@@ -265,14 +293,19 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
                                 given.place, plan.subject));
     }
   }
-  constexpr std::array<std::string_view, 5> kOfServers{"--model", "--api-key-file", "--ca-file",
-                                                       "--client-cert", "--client-key"};
-  for (const auto flag : kOfServers) {
-    if (!plan.is_url() && arguments.has(flag)) {
-      return refuse(fmt::format("{} is for a server that runs already", flag));
-    }
-  }
-  return Done{};
+  return check_server_flags(arguments, plan);
+}
+
+// What a request has is in memory as one piece, and nobody serves such a piece.
+Status check_made_texts(const BenchPlan& plan) {
+  if (plan.task == BenchTask::Http || !plan.inputs.empty()) return Done{};
+  const auto bytes = texts_per_request(plan) * made_text_bytes(plan.prompt_words);
+  if (bytes <= kMadeBytesMost) return Done{};
+  return Error{
+      ErrorKind::InvalidArgument,
+      fmt::format("--prompt-words makes requests of about {}, of {} texts each, and at "
+                  "most {} are made: take shorter texts or fewer in a request",
+                  human_bytes(bytes), texts_per_request(plan), human_bytes(kMadeBytesMost))};
 }
 
 // Results are shared: the places of secrets do not go into them.
@@ -296,7 +329,8 @@ BenchApi api_of(BenchTask task, const Arguments& arguments) {
 }  // namespace
 
 // As many texts as requests where that number is known, so that no text comes twice and a server's
-// cache cannot answer; between a least and a most number, which bound the time before the run.
+// cache cannot answer; between a least and a most number, which bound the time before the run, and
+// no more than have room in memory.
 std::size_t BenchPlan::texts_wanted() const {
   double requests = 0;
   for (const auto& point : points) {
@@ -310,10 +344,15 @@ std::size_t BenchPlan::texts_wanted() const {
     }
     requests = std::max(requests, std::min(count, static_cast<double>(point.load.requests_most)));
   }
-  const double per_request = api.texts_per_request + (task == BenchTask::Rerank ? 1 : 0);
-  return std::clamp(static_cast<std::size_t>(
-                        std::min(requests * per_request, static_cast<double>(kMadeTextsMost))),
-                    kTextsLeast, kMadeTextsMost);
+  const auto per_request = static_cast<double>(texts_per_request(*this));
+  const auto texts_of = [per_request](double count) {
+    return static_cast<std::size_t>(
+        std::min(count * per_request, static_cast<double>(kMadeTextsMost)));
+  };
+  // Chance may draw some requests more than a rate expects, but none more than --requests says.
+  const auto most = texts_of(static_cast<double>(points.front().load.requests_most));
+  const auto wanted = std::max(texts_of(requests), std::min(kTextsLeast, most));
+  return std::min<std::size_t>(wanted, kMadeBytesMost / made_text_bytes(prompt_words));
 }
 
 bool bench_flag_counts(std::string_view flag, std::string_view verb) {
@@ -391,6 +430,7 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   plan.api.seed = plan.seed;
   MUSTER_TRY(check_points(plan));
   MUSTER_TRY(check_together(arguments, plan));
+  MUSTER_TRY(check_made_texts(plan));
   return plan;
 }
 

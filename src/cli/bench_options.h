@@ -64,7 +64,7 @@ struct BenchPlan {
     return subject.starts_with("http://") || subject.starts_with("https://") ||
            subject.starts_with("unix:");
   }
-  /// As many different texts as the run can use.
+  /// As many different texts as the run can use, and as kMadeBytesMost has room for.
   std::size_t texts_wanted() const;
 };
 

@@ -101,6 +101,16 @@ TEST(BenchPlan, ReadsATrace) {
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->points[0].name, "trace of 2 requests");
   EXPECT_EQ(made->points[0].load.seconds, 2.5);
+  // A recording of two hours: its begin can be sent.
+  std::ofstream(file) << "0\n7200\n";
+  const auto begin = plan({"embed", "http://h:1", "--trace", file, "--duration=10s"});
+  const auto whole = plan({"embed", "http://h:1", "--trace", file});
+  std::filesystem::remove(file);
+  ASSERT_TRUE(begin) << begin.error().message;
+  EXPECT_EQ(begin->points[0].load.seconds, 10);
+  ASSERT_FALSE(whole);
+  EXPECT_EQ(whole.error().message,
+            file + ":2: a trace takes at most 3600 s: 7200; --duration ends a longer one");
 }
 
 TEST(BenchPlan, LooksForAPeakFromTenASecondOn) {
@@ -118,6 +128,19 @@ TEST(BenchPlan, WantsAsManyTextsAsTheRunCanUse) {
   // It begins with ten a second, and nobody knows where it ends.
   EXPECT_EQ(plan({"embed", "http://h:1", "--slo=latency_p99<50ms", "--find-peak"})->texts_wanted(),
             20'000U);
+}
+
+// The words that are made have 5.59 bytes with the space behind them, on average: 32,000 are 179
+// kB.
+TEST(BenchPlan, WantsNoMoreLongTextsThanHaveRoom) {
+  EXPECT_EQ(plan({"embed", "http://h:1", "--prompt-words=32000"})->texts_wanted(), 1'430U)
+      << "of 256 MB";
+  EXPECT_EQ(plan({"embed", "http://h:1", "--prompt-words=32000", "--requests=5"})->texts_wanted(),
+            5U);
+  EXPECT_EQ(plan({"embed", "http://h:1", "--batch=4", "--requests=5"})->texts_wanted(), 20U);
+  EXPECT_EQ(refusal({"embed", "M", "--prompt-words=1000000", "--batch=4096"}),
+            "--prompt-words makes requests of about 22.9 GB, of 4096 texts each, and at most 256 "
+            "MB are made: take shorter texts or fewer in a request");
 }
 
 TEST(BenchPlan, TakesMoreMembersOfABodyAndTheFieldOfATextFile) {
@@ -201,6 +224,11 @@ TEST(BenchPlan, SaysWhatIsWrong) {
   for (const std::string flag :
        {"--model", "--api-key-file", "--ca-file", "--client-cert", "--client-key"}) {
     EXPECT_EQ(refusal({"embed", "M", flag + "=x"}), flag + " is for a server that runs already");
+  }
+  for (const std::string flag : {"--ca-file", "--client-cert", "--client-key"}) {
+    EXPECT_EQ(refusal({"embed", "http://h:1/x?key=s", flag + "=x"}),
+              flag + " counts with https://, and http://h:1/x has no certificate");
+    EXPECT_TRUE(plan({"embed", "https://h:1", flag + "=x"}));
   }
   EXPECT_EQ(refusal({"embed", "M", "--input=a", "--prompt-words=5"}),
             "--input and --prompt-words are two kinds of texts");

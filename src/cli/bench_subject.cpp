@@ -15,6 +15,7 @@
 
 #include "base/child_process.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "bench/child/cancel_watch.h"
 #include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
@@ -194,11 +195,31 @@ Result<std::string> fitting_model(const std::string& body, BenchTask task) {
                                                 wanted, fmt::join(others, ", "))};
 }
 
+namespace {
+
+// Where making them takes a moment, or not all requests can have one of their own.
+void tell_made_texts(std::size_t count, std::uint64_t bytes) {
+  constexpr std::uint64_t kTold = 64'000'000;  // a second on a slow machine
+  if (count * bytes < kTold) return;
+  const bool is_full = (count + 1) * bytes > kMadeBytesMost;
+  say_bench_step(fmt::format("making {} texts of about {}{}", with_thousands(count),
+                             human_bytes(bytes),
+                             is_full ? fmt::format(", {} together, which is the most: behind the "
+                                                   "last they begin again, and a cache of the "
+                                                   "server may answer then",
+                                                   human_bytes(count * bytes))
+                                     : ""));
+}
+
+}  // namespace
+
 // A run of no request would be a run of nothing.
 Result<std::vector<std::string>> bench_texts(const BenchPlan& plan) {
   if (plan.inputs.empty() && plan.task == BenchTask::Http) return std::vector<std::string>();
   if (plan.inputs.empty()) {
-    return generate_texts(plan.prompt_words, plan.texts_wanted(), plan.seed);
+    const auto count = plan.texts_wanted();
+    tell_made_texts(count, made_text_bytes(plan.prompt_words));
+    return generate_texts(plan.prompt_words, count, plan.seed);
   }
   auto texts = MUSTER_TRY(read_bench_texts(plan));
   if (texts.empty()) {

@@ -85,12 +85,32 @@ Axes axes_of(const SweepConfig& config, const SweepFacts& facts) {
   return axes;
 }
 
+// In bytes, about; of the longest texts that the sweep makes.
+std::uint64_t longest_made_text(const SweepConfig& config) {
+  std::uint64_t most = 0;
+  for (const auto& text : config.at(K::SequenceLength).texts) {
+    const auto words = parse_length_law("sequence_length", text);
+    if (words) most = std::max(most, made_text_bytes(*words));
+  }
+  return most;
+}
+
 Result<std::uint64_t> sample_count(const SweepConfig& config, const SweepFacts& facts) {
   const auto given = config.text(K::NumSamples);
   std::uint64_t count = 0;
   if (given) std::from_chars(given->data(), given->data() + given->size(), count);
   if (!config.is_given(K::DatasetName)) {
-    if (count <= kMadeTextsMost) return given ? count : kMadeTexts;
+    if (!given) count = kMadeTexts;
+    const auto bytes = longest_made_text(config);
+    if (count <= kMadeTextsMost && count * bytes > kMadeBytesMost) {
+      return wrong(config, K::SequenceLength,
+                   fmt::format("makes {} texts of about {}, {} together, and beyond {} they begin "
+                               "again, which a cache answers: name a file by "
+                               "scenario.dataset_name",
+                               count, human_bytes(bytes), human_bytes(count * bytes),
+                               human_bytes(kMadeBytesMost)));
+    }
+    if (count <= kMadeTextsMost) return count;
     return wrong(
         config, K::NumSamples,
         fmt::format("asks for {} made texts, and beyond {} they begin again, which a cache "

@@ -140,6 +140,12 @@ TEST(SweepPoints, AreOfMadeTextsThatComeOnce) {
   EXPECT_EQ(refusal("backend: {model: m}\nscenario: {num_samples: 20001}\n", {.task = "embed"}),
             "b.yaml:2: scenario.num_samples asks for 20001 made texts, and beyond 20000 they begin "
             "again, which a cache answers: name a file by scenario.dataset_name");
+  EXPECT_EQ(refusal("backend: {model: m}\nscenario:\n  num_samples: 2000\n  input_shapes: "
+                    "{sequence_length: [8, 32000]}\n",
+                    {.task = "embed"}),
+            "b.yaml:4: scenario.input_shapes.sequence_length makes 2000 texts of about 179 kB, 358 "
+            "MB together, and beyond 256 MB they begin again, which a cache answers: name a file "
+            "by scenario.dataset_name");
   const std::string data =
       "backend: {model: m}\nscenario: {num_samples: 20001, dataset_name: a.txt}\n";
   EXPECT_EQ(points_of(data, {.task = "embed", .text_count = 30'000}).front().at(K::NumSamples),

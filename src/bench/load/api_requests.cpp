@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "net/http_client_connection.h"
@@ -176,6 +177,17 @@ PreparedRequests prepare_plain_requests(const HttpUrl& url, const std::string& t
     prepared.bytes.push_back(http_request_head(url, "POST", target, all, body.size()) + body);
   }
   return prepared;
+}
+
+// The mean of a log-normal law is exp(mu + sigma^2 / 2); what is cut off above makes it no larger.
+std::uint64_t made_text_bytes(const LengthLaw& words) {
+  std::size_t letters = 0;
+  for (const auto word : kWords) letters += word.size();
+  const double word_bytes =
+      1 + static_cast<double>(letters) / static_cast<double>(kWords.size());  // and a space
+  const double mean = std::clamp(words.median * std::exp(words.sigma * words.sigma / 2), 1.0,
+                                 static_cast<double>(kLengthMost));
+  return static_cast<std::uint64_t>(std::ceil(mean * word_bytes));
 }
 
 std::vector<std::string> generate_texts(const LengthLaw& words, std::size_t count,

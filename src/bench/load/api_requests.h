@@ -61,6 +61,12 @@ PreparedRequests prepare_plain_requests(const HttpUrl& url, const std::string& t
 /// Of one run: bounds memory, and the time before it.
 inline constexpr std::size_t kMadeTextsMost = 20'000;
 
+/// Bytes of the made texts of a run together, about: bounds the same.
+inline constexpr std::uint64_t kMadeBytesMost = 256'000'000;
+
+/// Bytes of a made text: the mean over the law, at least 1. Threads: pure.
+std::uint64_t made_text_bytes(const LengthLaw& words);
+
 /// Texts of common English words, each of which is about one token, of drawn lengths in words. No
 /// two are alike where they have three words, so that no cache of the server answers in its place
 /// (of up to 262,144 texts).

@@ -99,5 +99,17 @@ TEST(GenerateTexts, AreUnlikeAndOfTheLengthAskedFor) {
   EXPECT_EQ(texts, generate_texts({.median = 3}, 5'000, 1));
 }
 
+// What bounds their memory: the spread of 100,000 words is far below a per cent of their sum.
+TEST(GenerateTexts, HaveTheBytesThatAreCountedOn) {
+  std::size_t bytes = 0;
+  for (const auto& text : generate_texts({.median = 1'000}, 100, 1)) bytes += text.size();
+  const auto each = static_cast<double>(bytes) / 100;
+  EXPECT_NEAR(static_cast<double>(made_text_bytes({.median = 1'000})), each, 0.01 * each);
+  // e^(2^2 / 2) is 7.389: so much longer is the mean than the median.
+  EXPECT_NEAR(static_cast<double>(made_text_bytes({.median = 1'000, .sigma = 2})), 7.389 * each,
+              0.1 * each);
+  EXPECT_GE(made_text_bytes({.median = 0}), 1U);
+}
+
 }  // namespace
 }  // namespace muster
