@@ -21,6 +21,7 @@
 #include "cli/interrupt.h"
 #include "cli/server_client.h"
 #include "cli/sweep/server_account.h"
+#include "cli/sweep/sweep_facts.h"
 #include "dataset/text_reader.h"
 #include "net/http_client.h"
 #include "tokenizer/tokenizer.h"
@@ -92,6 +93,24 @@ Status wait_for_devices(const ChildServer& server, const Clock& clock, MemoryPat
   return server.wait_for_answer("/v1/devices", have_all_come, kStartLimit, is_cancelled);
 }
 
+// What a model has to do for a benchmark, as /v1/models calls it.
+std::string_view task_word(BenchTask task) {
+  if (task == BenchTask::Rerank) return "rerank";
+  return task == BenchTask::Generate ? "generate" : "embed";
+}
+
+// Loading a model takes minutes, and its server would answer 404 then. A model that is not found,
+// or cannot be read, is told by the server that is to have it.
+Status check_model_task(const BenchPlan& plan) {
+  const auto found = task_of_model(plan.subject);
+  const bool wants_reply = plan.task == BenchTask::Generate;
+  if (!found || (*found == "generate") == wants_reply) return Done{};
+  return invalid_error(
+      fmt::format("muster bench {} wants a model {}, and {} {}: muster bench {} {}",
+                  task_word(plan.task), wants_reply ? "that generates" : "of vectors or scores",
+                  plan.subject, wants_reply ? "does not" : "generates", *found, plan.subject));
+}
+
 Result<BenchServer> start_server(const CommandContext& context, const BenchPlan& plan) {
   if (plan.task == BenchTask::Http) {
     return Error{
@@ -99,6 +118,7 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
         fmt::format("muster bench http wants a URL, as http://127.0.0.1:8000/health: \"{}\"",
                     plan.subject)};
   }
+  MUSTER_TRY(check_model_task(plan));
   say_bench_step(fmt::format("starting a server with {}", plan.subject));
   // Without its caches, as this is to measure the model; a queue as long as the load makes it.
   std::vector<std::string> words{program_beside("muster").string(),
@@ -118,12 +138,6 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   MUSTER_TRY(wait_for_devices(*server.own, context.clock, patience));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
   return server;  // it asks for no key
-}
-
-// What a model has to do for a benchmark, as /v1/models calls it.
-std::string_view task_word(BenchTask task) {
-  if (task == BenchTask::Rerank) return "rerank";
-  return task == BenchTask::Generate ? "generate" : "embed";
 }
 
 // Other servers do not say what a model is for, or say it in words of their own.

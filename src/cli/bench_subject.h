@@ -29,9 +29,10 @@ struct BenchServer {
 /// Finds the server of a URL, or starts `muster serve` with a model, without its cache, and waits
 /// until each of its devices is ready or has failed.
 ///
-/// Errors: those of HttpClientTarget::find and ChildServer; InvalidArgument (`http` without a URL);
-/// NotFound (no such key file); that of the first load where no device can load the model;
-/// ResourceExhausted where a device has waited for memory for MemoryPatience::kMost.
+/// Errors: those of HttpClientTarget::find and ChildServer; InvalidArgument (`http` without a URL,
+/// a model that is known to do something else); NotFound (no such key file); that of the first load
+/// where no device can load the model; ResourceExhausted where a device has waited for memory for
+/// MemoryPatience::kMost.
 Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan);
 
 /// The first model that a server lists for the task; empty where it lists none.

@@ -383,6 +383,9 @@ TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
             "muster: muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"\n");
   EXPECT_EQ(muster_.run({"bench", "embed", tiny_model(), "--input", "none.txt"}).err,
             "muster: none.txt: no such file\n");
+  EXPECT_EQ(muster_.run({"bench", "generate", tiny_model()}).err,
+            "muster: muster bench generate wants a model that generates, and " + tiny_model() +
+                " does not: muster bench embed " + tiny_model() + "\n");
   expect_error({"bench", "selftest", "queu"}, 2,
                "the self-test has no part queu; did you mean queue?");
   EXPECT_EQ(muster_.run({"bench", "selftest", "intervals", "queu"}).err,

@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -66,6 +67,17 @@ std::optional<ErrorKind> kind_of_exit_code(int code) {
     if (exit_code(kind) == code) return kind;
   }
   return std::nullopt;
+}
+
+// Of a process that a signal has ended, with the signal: what it said last knows nothing of that.
+// nullopt: it exited, or runs.
+std::optional<std::string> signal_end_of(pid_t pid) {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid != pid || (info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED)) {
+    return std::nullopt;
+  }
+  return fmt::format("was ended by signal {} ({})", info.si_status, ::strsignal(info.si_status));
 }
 
 // Until one of them can be read (-1: none), at most so long; a signal ends the wait, too.
@@ -128,6 +140,7 @@ ChildServer::ChildServer(pid_t pid, Descriptors descriptors)
 
 ChildServer::~ChildServer() {
   ::kill(pid_, SIGTERM);
+  ::kill(pid_, SIGCONT);  // one that somebody has stopped would not hear of it
   if (!ends_by(now() + kEndLimit)) ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -178,6 +191,9 @@ std::string ChildServer::last_words() const {
 // Of one that has ended before it was ready. What muster says of its own end is a whole sentence,
 // and its exit code tells the kind.
 Error ChildServer::end_error(std::string_view who) const {
+  if (const auto how = signal_end_of(pid_)) {
+    return Error{ErrorKind::Unavailable, fmt::format("{} {}", who, *how)};
+  }
   const auto said = last_words();
   siginfo_t info{};
   const bool has_exited =
@@ -256,7 +272,8 @@ Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
 
 Status ChildServer::check_running() const {
   if (!has_ended()) return Done{};
-  return Error{ErrorKind::Unavailable, fmt::format("the server ended: {}", last_words())};
+  const auto how = signal_end_of(pid_).value_or(fmt::format("ended: {}", last_words()));
+  return Error{ErrorKind::Unavailable, fmt::format("the server {}", how)};
 }
 
 std::vector<pid_t> ChildServer::processes() const {

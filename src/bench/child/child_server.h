@@ -25,7 +25,8 @@ struct HttpAnswer;
 ///
 /// The program prints a line with "listening on http://HOST:PORT" on either standard stream. What
 /// it prints is read to its end, and its last 4 KB are kept for messages. It is told to end when
-/// this is destroyed, and killed when it has not ended 30 s later. Threads: not thread-safe.
+/// this is destroyed, also where somebody has stopped it (SIGSTOP), and killed when it has not
+/// ended 30 s later. Threads: not thread-safe.
 class ChildServer {
  public:
   /// Waits for that line. environment: the program's ("NAME=value"); nullopt: ours.
@@ -55,7 +56,7 @@ class ChildServer {
   Status wait_until_ready(std::string_view target, Duration limit,
                           const std::function<bool()>& is_cancelled) const;
 
-  /// Errors: Unavailable (it has ended; with what it said).
+  /// Errors: Unavailable (it has ended; with the signal that ended it, or what it said).
   Status check_running() const;
 
   /// Its own process id and those of the processes that it has started, as far as they live.

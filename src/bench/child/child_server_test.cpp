@@ -1,10 +1,13 @@
 #include "bench/child/child_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -52,6 +55,37 @@ TEST(ChildServer, SaysThatTheProgramHasEnded) {
   while ((*child)->check_running()) {
   }
   EXPECT_EQ((*child)->check_running().error().message, "the server ended: no memory");
+}
+
+// What it said last, as "ready", is not why.
+TEST(ChildServer, SaysWhichSignalEndedTheProgram) {
+  const auto child = ChildServer::start(
+      shell("echo listening on http://127.0.0.1:8123; echo ready; exec sleep 1000"), seconds(20),
+      kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  ASSERT_EQ(::kill((*child)->processes().front(), SIGKILL), 0);
+  while ((*child)->check_running()) {
+  }
+  EXPECT_EQ((*child)->check_running().error().message, "the server was ended by signal 9 (Killed)");
+  EXPECT_EQ((*child)->wait_until_ready("/readyz", seconds(20), kNever).error().message,
+            "the server was ended by signal 9 (Killed)");
+}
+
+// Else it would be waited for half a minute, and be killed.
+TEST(ChildServer, TellsAProgramThatIsStoppedToEnd) {
+  const auto file = ::testing::TempDir() + "child_server." + std::to_string(::getpid());
+  auto child = ChildServer::start(shell("sleep 1000 >/dev/null 2>&1 & trap 'echo told > " + file +
+                                        "; kill $!; exit' TERM; "
+                                        "echo listening on http://127.0.0.1:8123; wait"),
+                                  seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  const auto pid = (*child)->processes().front();
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  siginfo_t stopped{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &stopped, WSTOPPED | WNOWAIT), 0);
+  (*child).reset();
+  EXPECT_TRUE(std::filesystem::exists(file)) << "it was killed";
+  std::filesystem::remove(file);
 }
 
 TEST(ChildServer, GivesTheProgramTheEnvironmentThatIsAskedFor) {
