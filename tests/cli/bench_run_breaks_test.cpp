@@ -1,13 +1,10 @@
 // `muster bench run` where something is wrong: a file that cannot be measured, a run that is killed
-// or interrupted, a server that is lost, files of others.
+// or interrupted, files of others.
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <atomic>
-#include <chrono>
-#include <future>
-#include <vector>
 
 #include "base/unique_fd.h"
 #include "bench_run_fixture.h"
@@ -120,62 +117,6 @@ TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenItIsInterrupted) {
   expect_table_equals_files();
   measure({"--resume"});
   EXPECT_EQ(table().row_count(), 6U);
-}
-
-TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenTheServerIsLost) {
-  const auto url = null_server(kSlow);
-  write_slow_sweep(url);
-  const auto pid = muster_.start({"bench", "run", "b.yaml"});
-  wait_for_points(1, pid);
-  server_.reset();
-  const auto finished = muster_.wait(pid);
-  EXPECT_EQ(finished.exit_code, 6) << finished.err;
-  EXPECT_NE(finished.err.find(" of 6 points are in x.csv; --resume measures the others\n"),
-            std::string::npos)
-      << finished.err;
-  const auto kept = records().size();
-  EXPECT_GE(kept, 1U);
-  EXPECT_LT(kept, 6U);
-  expect_table_equals_files();
-  null_server(kSlow, url.substr(7));
-  measure({"--resume"});
-  EXPECT_EQ(table().row_count(), 6U);
-}
-
-// The server is this process. It is gone with the last request of the first point, of which three
-// were answered: whether it was lost, no run of failures shows.
-TEST_F(BenchRunCommand, MeasuresAPointAgainWhoseLastRequestLostTheServer) {
-  std::vector<HttpRespond> held;
-  std::promise<void> last;
-  std::atomic<int> asked = 0;
-  HttpServerOptions options;
-  options.listen = {"127.0.0.1", 0};
-  auto server =
-      HttpServer::start(options, [&](const HttpRequest& request, const HttpRespond& respond) {
-        if (request.method != "POST") return respond({.status = 200, .body = "{}"});
-        if (++asked != 4) return respond({.status = 200, .body = R"({"data":[1]})"});
-        held.push_back(respond);
-        last.set_value();
-      });
-  ASSERT_TRUE(server) << server.error().message;
-  muster_.write("b.yaml", "backend: {url: \"http://127.0.0.1:" + std::to_string((*server)->port()) +
-                              "\", model: \"null\", task: embed}\n"
-                              "scenario: {num_samples: 4, warm_up: none, "
-                              "input_shapes: {sequence_length: [8, 9]}}\n"
-                              "metrics: {enabled: false}\nreporter: {output_file: x.csv}\n");
-  const auto pid = muster_.start({"bench", "run", "b.yaml"});
-  const auto come = last.get_future().wait_for(std::chrono::seconds(60));
-  EXPECT_EQ(come, std::future_status::ready);
-  (*server).reset();
-  const auto finished = muster_.wait(pid);
-  EXPECT_EQ(finished.exit_code, 6) << finished.err;
-  EXPECT_NE(finished.err.find("muster: not measured: the server was lost meanwhile: "),
-            std::string::npos)
-      << finished.err;
-  EXPECT_TRUE(
-      finished.err.ends_with("; 0 of 2 points are in x.csv; --resume measures the others\n"))
-      << finished.err;
-  EXPECT_TRUE(records().empty());
 }
 
 // Each point reads its texts anew, and is known by those that there were at the begin.
