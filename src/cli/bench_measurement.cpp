@@ -2,8 +2,6 @@
 // file. Everything that can be refused without a server is refused before one is started.
 #include "cli/bench_measurement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -288,6 +288,10 @@ TEST_F(BenchRunCommand, WritesAFileThatRunsUnedited) {
   const auto again = muster_.run({"bench", "init", tiny_model(), "-o", "b.yaml"});
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_EQ(again.err, "muster: -o b.yaml: there is a file already: remove it, or name another\n");
+  for (const std::string name : {"", "-"}) {
+    EXPECT_EQ(muster_.run({"bench", "init", tiny_model(), "--out=" + name}).err,
+              "muster: -o wants the name of a file; without it the file is on standard output\n");
+  }
   // Without a word it takes what the hub cache has.
   const auto none = muster_.run({"bench", "init"});
   EXPECT_EQ(none.exit_code, 3);

@@ -151,6 +151,9 @@ Result<int> write_bench_file(const CommandContext& context) {
     return invalid_error("muster bench init wants one model at most");
   }
   const auto out = context.arguments.value("--out");
+  if (out && (out->empty() || *out == "-")) {
+    return invalid_error("-o wants the name of a file; without it the file is on standard output");
+  }
   std::error_code ignored;
   if (out && std::filesystem::exists(*out, ignored)) {
     return invalid_error(

@@ -22,7 +22,7 @@ std::string bench_file_text(const std::string& model, const std::string& task,
 /// be run. The value is the exit code.
 ///
 /// Errors: NotFound (no model, with the command that fetches one), those of the model and of
-/// looking for devices; InvalidArgument (a file of that name is there).
+/// looking for devices; InvalidArgument (a file of that name is there, or it is no name).
 Result<int> write_bench_file(const CommandContext& context);
 
 }  // namespace muster
