@@ -22,7 +22,7 @@ std::string outcome(muster::AnswerReader& reader, std::string_view body, std::si
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const auto stream = muster::stream_answer_reader(true);
-  const auto list = muster::list_answer_reader("data", 1);
+  const auto list = muster::list_answer_reader(muster::AnswerList::Vectors, 1);
   // The cuts must not matter, nor what was read before.
   for (auto* reader : {stream.get(), list.get()}) {
     const auto whole = outcome(*reader, body, 64 << 10);

@@ -78,16 +78,24 @@ constexpr std::array<std::string_view, 9> kOwnMembers{"model",  "messages",     
 // per token would be of one.
 constexpr std::array<std::string_view, 2> kSeveralReplies{"n", "best_of"};
 
-AnswerReaderMaker reader_maker(const ApiOptions& options, bool keeps_text) {
+// What the requests ask for, as far as it bounds their answers.
+struct Asked {
+  std::size_t request_bytes = 0;  // of the longest
+  std::uint64_t tokens = 0;       // of the longest reply
+};
+
+AnswerReaderMaker reader_maker(const ApiOptions& options, const Asked& asked, bool keeps_text) {
   const auto count = static_cast<std::size_t>(options.texts_per_request);
+  const auto list_most = list_bytes_most(count, asked.request_bytes);
+  const auto reply_most = reply_bytes_most(asked.tokens);
   switch (options.api) {
     case BenchApi::Embeddings:
-      return [count] { return list_answer_reader("data", count); };
+      return [=] { return list_answer_reader(AnswerList::Vectors, count, list_most); };
     case BenchApi::Rerank:
-      return [count] { return list_answer_reader("results", count); };
+      return [=] { return list_answer_reader(AnswerList::Scores, count, list_most); };
     case BenchApi::Chat:
     case BenchApi::Completions:
-      return [keeps_text] { return stream_answer_reader(keeps_text); };
+      return [=] { return stream_answer_reader(keeps_text, reply_most); };
     case BenchApi::Http:
       break;
   }
@@ -133,9 +141,8 @@ Status check_extra_body(std::string_view json) {
 
 PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
                                   std::span<const std::string> texts, bool keeps_text) {
-  PreparedRequests prepared{.bytes = {},
-                            .make_reader = reader_maker(options, keeps_text),
-                            .target = target_of(options.api)};
+  PreparedRequests prepared{.bytes = {}, .make_reader = {}, .target = target_of(options.api)};
+  Asked asked;
   auto headers = options.headers;
   headers.emplace_back("Content-Type", "application/json");
   if (is_streaming(options.api)) headers.emplace_back("Accept", "text/event-stream");
@@ -147,7 +154,9 @@ PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
   for (std::size_t at = 0; at < texts.size(); at += per_request) {
     Json body;
     if (is_streaming(options.api)) {
-      body = generation_body(options, texts[at], options.output_tokens.draw(lengths));
+      const auto tokens = options.output_tokens.draw(lengths);
+      asked.tokens = std::max(asked.tokens, tokens);
+      body = generation_body(options, texts[at], tokens);
     } else if (options.api == BenchApi::Rerank) {
       body = {{"model", options.model},
               {"query", texts[at]},
@@ -158,9 +167,11 @@ PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
     body.update(extra);
     // The texts of files are UTF-8; what is not is replaced.
     const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+    asked.request_bytes = std::max(asked.request_bytes, text.size());
     prepared.bytes.push_back(http_request_head(url, "POST", prepared.target, headers, text.size()) +
                              text);
   }
+  prepared.make_reader = reader_maker(options, asked, keeps_text);
   return prepared;
 }
 

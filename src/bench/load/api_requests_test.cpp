@@ -33,8 +33,11 @@ TEST(PrepareRequests, MakesEmbeddingsOfGroups) {
   EXPECT_EQ(body_of(made.bytes[0]), (Json{{"model", "m"}, {"input", {"one", "two"}}}));
   EXPECT_EQ(body_of(made.bytes[1])["input"], (Json{"three", "one"}));
   auto reader = made.make_reader();
-  reader->on_body(R"({"data":[1,2]})", 0);
+  reader->on_body(R"({"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[2]}]})", 0);
   EXPECT_FALSE(reader->finish().problem);
+  // 1 MiB and two vectors of 256 KiB, and the few bytes of the request.
+  EXPECT_TRUE(reader->on_body(std::string(1'572'864, ' '), 0));
+  EXPECT_FALSE(reader->on_body(std::string(1'000, ' '), 0));
 }
 
 TEST(PrepareRequests, MakesRerankWithTheFirstAsTheQuery) {

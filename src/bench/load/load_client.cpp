@@ -37,6 +37,7 @@ void LoadClient::begin(const Sample& sample, std::string_view bytes) {
   ended_ = {.sample = sample};
   refusal_.clear();
   is_busy_ = true;
+  is_overfull_ = false;
   ended_.sample.started = owner_.now();
   connection_->send(bytes);
 }
@@ -58,7 +59,7 @@ void LoadClient::on_head(int status, const HttpHeaders& headers) {
 
 void LoadClient::on_body(std::string_view bytes) {
   if (ended_.sample.outcome == SampleEnd::Answered) {
-    reader_->on_body(bytes, owner_.now());
+    is_overfull_ = !reader_->on_body(bytes, owner_.now());
   } else {
     refusal_ += bytes.substr(0, kRefusalBytesMost + 1 - refusal_.size());
   }
@@ -112,9 +113,13 @@ void LoadClient::on_failed(Error error) {
 
 void LoadClient::give_up(SampleEnd outcome) {
   ended_.sample.end = owner_.now();
-  ended_.sample.outcome = outcome;
-  ended_.problem = "no answer in time";
-  reader_->drop();
+  if (is_overfull_) {
+    take_facts(reader_->finish());
+  } else {
+    ended_.sample.outcome = outcome;
+    ended_.problem = "no answer in time";
+    reader_->drop();
+  }
   connection_.reset();
   finish();
 }

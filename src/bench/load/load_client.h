@@ -56,10 +56,13 @@ class LoadClient final : public HttpAnswerSink {
   Status open(EventLoop& loop, const HttpClientTarget& target);
   /// Sends a request, once it is connected. bytes: live until its end.
   void begin(const Sample& sample, std::string_view bytes);
-  /// Closes the connection and ends its request so. Not from within a callback of its own.
+  /// Closes the connection and ends its request so; one whose answer is overfull as Unreadable.
+  /// Not from within a callback of its own.
   void give_up(SampleEnd outcome);
 
   bool is_busy() const { return is_busy_; }
+  /// More has come of the answer than can be one: there is no use in waiting for its end.
+  bool is_overfull() const { return is_overfull_; }
   const Sample& sample() const { return ended_.sample; }
 
  private:
@@ -79,6 +82,7 @@ class LoadClient final : public HttpAnswerSink {
   EndedRequest ended_;
   std::string refusal_;  // the body of an answer that is none, up to a byte more than can be read
   bool is_busy_ = false;
+  bool is_overfull_ = false;
   bool is_connected_ = false;
 };
 

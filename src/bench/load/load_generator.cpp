@@ -320,7 +320,8 @@ void Trial::tick() {
 void Trial::enforce_limits(double at) {
   for (std::size_t place = 0; place < clients_.size(); ++place) {
     auto& client = *clients_[place];
-    if (!client.is_busy() || at - client.sample().started < options_.answer_limit_seconds) continue;
+    const bool is_late = at - client.sample().started >= options_.answer_limit_seconds;
+    if (!client.is_busy() || (!is_late && !client.is_overfull())) continue;
     client.give_up(SampleEnd::TimedOut);
     closed_at_[place] = at - kReconnectSeconds;
   }

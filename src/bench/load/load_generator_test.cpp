@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "base/unique_fd.h"
@@ -170,6 +172,7 @@ class DeafServer {
     url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   }
   const std::string& url() const { return url_; }
+  int fd() const { return socket_.get(); }
 
  private:
   UniqueFd socket_;
@@ -260,6 +263,34 @@ TEST_F(LoadGeneratorTest, TellsWhatTheServerSaysOfARefusal) {
             (std::vector<std::string>{"the status is 404: no model x, request 0",
                                       "the status is 404: no model x, request 1",
                                       "the status is 429: no model x, request 3"}));
+}
+
+// The rest of the answer never comes: without a limit it would be waited for, or kept.
+TEST_F(LoadGeneratorTest, AnAnswerLongerThanItCanBeIsNotWaitedFor) {
+  const DeafServer server;
+  auto target = HttpClientTarget::find(server.url());
+  ASSERT_TRUE(target) << target.error().message;
+  target_ = std::move(*target);
+  const std::jthread flood([&server] {
+    const UniqueFd peer(::accept4(server.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    std::array<char, 4096> bytes{};
+    EXPECT_GT(::recv(peer.get(), bytes.data(), bytes.size(), 0), 0);
+    const auto answer =
+        "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + std::string(100, 'x');
+    EXPECT_EQ(::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(answer.size()));
+    while (::recv(peer.get(), bytes.data(), bytes.size(), 0) > 0) continue;  // until it is closed
+  });
+  const auto requests = prepare_plain_requests(target_.url, "/", {}, {});
+  const auto trial =
+      run_load(target_, requests.bytes,
+               [] { return list_answer_reader(AnswerList::Vectors, 1, 50); }, {.requests_most = 1});
+  ASSERT_TRUE(trial) << trial.error().message;
+  ASSERT_EQ(trial->samples.size(), 1U);
+  EXPECT_EQ(trial->samples[0].outcome, SampleEnd::Unreadable);
+  EXPECT_EQ(trial->problems,
+            std::vector<std::string>{
+                "the answer is longer than the 50 bytes that what was asked for can need"});
 }
 
 TEST_F(LoadGeneratorTest, GivesUpWhereNoAnswerComes) {
