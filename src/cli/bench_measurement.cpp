@@ -71,7 +71,8 @@ Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
   // A server that this command has started serves the one model of the plan; another one is asked
   // for its list.
   if (plan.task != BenchTask::Http && plan.api.model.empty() && plan.is_url()) {
-    plan.api.model = MUSTER_TRY(first_listed_model(context, server));
+    plan.api.model = MUSTER_TRY(
+        first_listed_model(context, server, plan.points.front().load.answer_limit_seconds));
   }
   const auto requests = make_bench_requests(plan, server, texts);
   texts = {};  // up to a million, which the requests hold now

@@ -248,6 +248,30 @@ Status check_server_flags(const Arguments& arguments, const BenchPlan& plan) {
   return Done{};
 }
 
+// What a task never measures could be neither kept nor missed.
+Result<std::vector<Objective>> objectives_of(const Arguments& arguments, BenchTask task) {
+  const auto slo = arguments.value("--slo");
+  if (!slo) return std::vector<Objective>();
+  auto objectives = parse_objectives(*slo);
+  if (!objectives) return Error{objectives.error().kind, "--slo: " + objectives.error().message};
+  for (const auto& one : *objectives) {
+    const auto kind = one.figure.substr(0, one.figure.find('_'));
+    const bool is_of_tokens = kind == "ttft" || kind == "tpot" || kind == "itl";
+    if (is_of_tokens && task != BenchTask::Generate) {
+      return invalid_error(fmt::format(
+          "--slo: {} is of replies that come token by token, as muster bench generate has them",
+          one.figure));
+    }
+    if (kind == "token" && task == BenchTask::Http) {
+      return invalid_error(
+          fmt::format("--slo: {} is not known of plain HTTP: embed, rerank and generate count "
+                      "tokens",
+                      one.figure));
+    }
+  }
+  return objectives;
+}
+
 // Flags that say the opposite of one another, or need one that is not there.
 Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   const auto refuse = [](std::string message) {
@@ -405,11 +429,7 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   plan.seed = MUSTER_TRY(number_or<std::uint64_t>(arguments, "--seed", 1, 0, ~0ULL));
   plan.warm_up = MUSTER_TRY(warm_up_rule(arguments));
   plan.finds_peak = arguments.has("--find-peak");
-  if (const auto slo = arguments.value("--slo")) {
-    auto objectives = parse_objectives(*slo);
-    if (!objectives) return Error{objectives.error().kind, "--slo: " + objectives.error().message};
-    plan.objectives = std::move(*objectives);
-  }
+  plan.objectives = MUSTER_TRY(objectives_of(arguments, task));
   MUSTER_TRY(add_points(arguments, plan.points));
   plan.inputs = arguments.values("--input");
   plan.tokenizer = arguments.value("--tokenizer");

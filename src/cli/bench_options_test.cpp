@@ -180,6 +180,14 @@ TEST(BenchPlan, SaysWhatIsWrong) {
   EXPECT_EQ(refusal({"embed"}), "muster bench embed wants one model or URL");
   EXPECT_EQ(refusal({"embed", "M", "--slo=latency_p99<5"}),
             "--slo: latency_p99 wants a time with its unit, as 500ms: \"5\"");
+  EXPECT_EQ(refusal({"embed", "M", "--slo=latency_p99<5s,ttft_p99<5ms"}),
+            "--slo: ttft_p99 is of replies that come token by token, as muster bench generate has "
+            "them");
+  EXPECT_EQ(refusal({"http", "http://h:1", "--slo=token_throughput>5"}),
+            "--slo: token_throughput is not known of plain HTTP: embed, rerank and generate count "
+            "tokens");
+  EXPECT_TRUE(plan({"generate", "M", "--slo=ttft_p99<5ms,itl_p50<1s,token_throughput>5"}));
+  EXPECT_TRUE(plan({"embed", "M", "--slo=token_throughput>5"}));
   EXPECT_EQ(refusal({"embed", "M", "--output-tokens=5"}),
             "--output-tokens has no meaning for muster bench embed");
   EXPECT_EQ(refusal({"diff", "a", "b", "--rate=5"}), "--rate has no meaning for muster bench diff");

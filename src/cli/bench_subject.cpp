@@ -31,8 +31,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kTextsMost = 1'000'000;          // of files: they are kept as requests
-constexpr auto kStartLimit = std::chrono::minutes(5);  // a large model is read from a slow disk
+constexpr std::size_t kTextsMost = 1'000'000;           // of files: they are kept as requests
+constexpr auto kStartLimit = std::chrono::minutes(5);   // a large model is read from a slow disk
+constexpr std::uint64_t kModelListBytesMost = 8 << 20;  // some ten thousand models
 
 bool is_cancelled() { return interrupt_signal() != 0; }
 
@@ -140,6 +141,19 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   return server;  // it asks for no key
 }
 
+// Whoever names the model need not have it asked for.
+Error list_error(const Error& error, double seconds_most) {
+  constexpr std::string_view kWayOut = "with --model NAME it is not asked";
+  if (error.kind == ErrorKind::DeadlineExceeded) {
+    return {error.kind, fmt::format("{} to GET /v1/models (--timeout is {:g} s); {}", error.message,
+                                    seconds_most, kWayOut)};
+  }
+  if (error.kind == ErrorKind::ResourceExhausted) {
+    return {error.kind, fmt::format("{} to GET /v1/models; {}", error.message, kWayOut)};
+  }
+  return error;
+}
+
 // Other servers do not say what a model is for, or say it in words of their own.
 std::string task_of(const Json& model) {
   if (!model.contains("task") || !model["task"].is_string()) return "";
@@ -176,19 +190,26 @@ Result<BenchServer> open_bench_server(const CommandContext& context, const Bench
   return plan.is_url() ? find_server(context, plan) : start_server(context, plan);
 }
 
-Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server) {
+Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server,
+                                       double seconds_most) {
   auto access = MUSTER_TRY(server_access(context));
   const CancelWatch watch(is_cancelled);
   access.http.cancel_fd = watch.fd();
+  access.http.body_bytes = kModelListBytesMost;
+  access.http.answer_limit =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds_most));
+  access.http.connect_limit = std::min(access.http.connect_limit, access.http.answer_limit);
   const auto& url = server.target.url;
   const auto client = MUSTER_TRY(HttpClient::open(
       fmt::format("{}://{}{}", url.is_tls ? "https" : "http", url.address(), url.path),
       access.http));
-  const auto answer = MUSTER_TRY(client->call("GET", "/v1/models", server.headers));
-  if (answer.status == 401 || answer.status == 403) {
-    return server_error(answer.status, answer.body);
+  say_bench_step(fmt::format("asking {} for its models", url.address()));
+  const auto answer = client->call("GET", "/v1/models", server.headers);
+  if (!answer) return list_error(answer.error(), seconds_most);
+  if (answer->status == 401 || answer->status == 403) {
+    return server_error(answer->status, answer->body);
   }
-  return fitting_model(answer.body, server.task);
+  return fitting_model(answer->body, server.task);
 }
 
 Result<std::string> fitting_model(const std::string& body, BenchTask task) {

@@ -35,10 +35,12 @@ struct BenchServer {
 /// MemoryPatience::kMost.
 Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan);
 
-/// The first model that a server lists for the task; empty where it lists none.
+/// The first model that a server lists for the task; empty where it lists none. Says that it asks.
 ///
+/// seconds_most: for the answer. Its list may be 8 MiB long.
 /// Errors: those of HttpClient and of fitting_model; what the server says of a key that it wants.
-Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server);
+Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server,
+                                       double seconds_most);
 
 /// The same of an answer of GET /v1/models. A model of which nothing is said fits every task.
 ///

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -361,6 +362,32 @@ TEST_F(BenchCommand, HelpOfAVerbHasItsOwnFlags) {
   EXPECT_EQ(diff.out.find("--clients"), std::string::npos) << diff.out;
   EXPECT_EQ(diff.out, muster_.run({"help", "bench", "diff"}).out);
   EXPECT_EQ(muster_.run({"bench", "dif", "--help"}).out, muster_.run({"bench", "--help"}).out);
+}
+
+// The server is this process; it has its reasons, or an endless list.
+TEST_F(BenchCommand, AsksForTheModelNoLongerThanItIsTold) {
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  std::vector<HttpRespond> held;
+  std::atomic<bool> is_silent = true;
+  const auto server =
+      HttpServer::start(options, [&](const HttpRequest&, const HttpRespond& respond) {
+        if (is_silent) return held.push_back(respond);
+        respond({.status = 200, .body = std::string((8 << 20) + 1, ' ')});
+      });
+  ASSERT_TRUE(server) << server.error().message;
+  const auto address = "127.0.0.1:" + std::to_string((*server)->port());
+  const Words words{"bench", "embed", "http://" + address, "--timeout=200ms"};
+  expect_error(words, 5,
+               address +
+                   ": no answer in time to GET /v1/models (--timeout is 0.2 s); with --model "
+                   "NAME it is not asked");
+  EXPECT_EQ(muster_.run(words).err.find("muster: asking " + address + " for its models\n"), 0U);
+  is_silent = false;
+  expect_error({"bench", "embed", "http://" + address}, 8,
+               address +
+                   ": the answer has more than 8388608 bytes to GET /v1/models; with --model "
+                   "NAME it is not asked");
 }
 
 TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
