@@ -1,7 +1,7 @@
-// `muster bench`: one function for each kind of task, and the exit codes. Three codes tell three
+// `muster bench`: one function for each kind of task, and the exit codes. Four codes tell four
 // failures apart for a script: the instrument was too late for its figures to be trusted, B is
-// worse than A, an objective was missed. The order matters: a result that cannot be trusted is
-// reported as such before its objectives are looked at.
+// worse than A, an objective was missed, an objective is not known. The order matters: a result
+// that cannot be trusted is reported as such before its objectives are looked at.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -35,6 +35,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kInvalidExit = 22;  // docs/errors.md has them
 constexpr int kWorseExit = 23;
 constexpr int kObjectiveExit = 24;
+constexpr int kUnknownExit = 25;
 constexpr int kSignalBase = 128;
 
 bool is_cancelled() { return interrupt_signal() != 0; }
@@ -57,7 +58,8 @@ Result<int> report(const CommandContext& context, const BenchResult& result) {
     return kept.error();
   }
   if (!result.is_conclusive()) return kInvalidExit;
-  return result.meets_objectives() ? 0 : kObjectiveExit;
+  if (result.meets_objectives()) return 0;
+  return result.misses_objectives() ? kObjectiveExit : kUnknownExit;
 }
 
 // Before minutes are measured.

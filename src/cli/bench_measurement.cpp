@@ -43,7 +43,8 @@ BenchRunOptions run_options(const BenchPlan& plan, const BenchHooks& hooks) {
                           .seed = plan.seed,
                           .warm_up = plan.warm_up,
                           .objectives = plan.objectives,
-                          .finds_peak = plan.finds_peak};
+                          .finds_peak = plan.finds_peak,
+                          .search_seconds_most = plan.search_seconds_most};
   options.on_trial_begin = hooks.on_trial_begin;
   options.on_trial_end = hooks.on_trial_end;
   options.is_cancelled = is_cancelled;

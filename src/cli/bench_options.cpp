@@ -31,6 +31,9 @@ constexpr std::uint32_t kBatchMost = 4'096;
 constexpr double kDefaultSeconds = 10;
 // Where the search for a peak begins when --rate does not say: low enough for most servers.
 constexpr double kDefaultPeakRate = 10;
+// A trial of a search without a --duration of its own: whoever wants the 99.9th percentile of a few
+// requests a second must say how long it may take.
+constexpr double kSearchSecondsMost = 120;
 constexpr std::size_t kTextsLeast = 1'000;
 
 struct TaskName {
@@ -272,6 +275,20 @@ Result<std::vector<Objective>> objectives_of(const Arguments& arguments, BenchTa
   return objectives;
 }
 
+// So few requests that no rate could ever be known to keep the objectives.
+Status check_search_counts(const BenchPlan& plan) {
+  if (!plan.finds_peak) return Done{};
+  const auto most = plan.points.front().load.requests_most;
+  for (const auto& one : plan.objectives) {
+    const auto needed = samples_needed_of(one.figure);
+    const bool is_of_requests = !one.figure.starts_with("itl");  // an answer has many gaps
+    if (!needed || !is_of_requests || *needed <= most) continue;
+    return invalid_error(
+        fmt::format("--requests {} are too few: {} needs {}", most, one.figure, *needed));
+  }
+  return Done{};
+}
+
 // Flags that say the opposite of one another, or need one that is not there.
 Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   const auto refuse = [](std::string message) {
@@ -429,6 +446,7 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   plan.seed = MUSTER_TRY(number_or<std::uint64_t>(arguments, "--seed", 1, 0, ~0ULL));
   plan.warm_up = MUSTER_TRY(warm_up_rule(arguments));
   plan.finds_peak = arguments.has("--find-peak");
+  if (!arguments.has("--duration")) plan.search_seconds_most = kSearchSecondsMost;
   plan.objectives = MUSTER_TRY(objectives_of(arguments, task));
   MUSTER_TRY(add_points(arguments, plan.points));
   plan.inputs = arguments.values("--input");
@@ -451,6 +469,7 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   MUSTER_TRY(check_points(plan));
   MUSTER_TRY(check_together(arguments, plan));
   MUSTER_TRY(check_made_texts(plan));
+  MUSTER_TRY(check_search_counts(plan));
   return plan;
 }
 

@@ -53,6 +53,7 @@ struct BenchPlan {
   WarmUpRule warm_up = {};
   std::vector<Objective> objectives = {};
   bool finds_peak = false;
+  double search_seconds_most = 0;             // BenchRunOptions has it
   LengthLaw prompt_words{.median = 0};        // 0: texts come from files
   std::vector<std::string> inputs = {};       // files
   std::string field = "text";                 // of .jsonl and .csv

@@ -180,14 +180,6 @@ TEST(BenchPlan, SaysWhatIsWrong) {
   EXPECT_EQ(refusal({"embed"}), "muster bench embed wants one model or URL");
   EXPECT_EQ(refusal({"embed", "M", "--slo=latency_p99<5"}),
             "--slo: latency_p99 wants a time with its unit, as 500ms: \"5\"");
-  EXPECT_EQ(refusal({"embed", "M", "--slo=latency_p99<5s,ttft_p99<5ms"}),
-            "--slo: ttft_p99 is of replies that come token by token, as muster bench generate has "
-            "them");
-  EXPECT_EQ(refusal({"http", "http://h:1", "--slo=token_throughput>5"}),
-            "--slo: token_throughput is not known of plain HTTP: embed, rerank and generate count "
-            "tokens");
-  EXPECT_TRUE(plan({"generate", "M", "--slo=ttft_p99<5ms,itl_p50<1s,token_throughput>5"}));
-  EXPECT_TRUE(plan({"embed", "M", "--slo=token_throughput>5"}));
   EXPECT_EQ(refusal({"embed", "M", "--output-tokens=5"}),
             "--output-tokens has no meaning for muster bench embed");
   EXPECT_EQ(refusal({"diff", "a", "b", "--rate=5"}), "--rate has no meaning for muster bench diff");
@@ -240,6 +232,32 @@ TEST(BenchPlan, SaysWhatIsWrong) {
   }
   EXPECT_EQ(refusal({"embed", "M", "--input=a", "--prompt-words=5"}),
             "--input and --prompt-words are two kinds of texts");
+}
+
+TEST(BenchPlan, RefusesObjectivesThatCannotBeKnown) {
+  EXPECT_EQ(refusal({"embed", "M", "--slo=latency_p99<5s,ttft_p99<5ms"}),
+            "--slo: ttft_p99 is of replies that come token by token, as muster bench generate has "
+            "them");
+  EXPECT_EQ(refusal({"http", "http://h:1", "--slo=token_throughput>5"}),
+            "--slo: token_throughput is not known of plain HTTP: embed, rerank and generate count "
+            "tokens");
+  EXPECT_TRUE(plan({"generate", "M", "--slo=ttft_p99<5ms,itl_p50<1s,token_throughput>5"}));
+  EXPECT_TRUE(plan({"embed", "M", "--slo=token_throughput>5"}));
+}
+
+// The 99th percentile needs 368 answers.
+TEST(BenchPlan, ASearchMayHaveTheRequestsThatItsObjectivesNeed) {
+  const std::vector<std::string> search{"generate", "M", "--find-peak", "--slo=latency_p99<1s"};
+  EXPECT_EQ(plan(search)->search_seconds_most, 120);
+  const auto with = [&search](const std::string& word) {
+    auto words = search;
+    words.push_back(word);
+    return words;
+  };
+  EXPECT_EQ(plan(with("--duration=10s"))->search_seconds_most, 0);
+  EXPECT_EQ(refusal(with("--requests=367")), "--requests 367 are too few: latency_p99 needs 368");
+  EXPECT_TRUE(plan(with("--requests=368")));
+  EXPECT_TRUE(plan({"generate", "M", "--find-peak", "--slo=itl_p99<1s", "--requests=10"}));
 }
 
 TEST(OwnServer, GetsTheSettingsOfTheRunAndNobodysDoors) {

@@ -158,7 +158,8 @@ CommandSpec bench_spec() {
           "\n"
           "The exit code is 22 when the run, or a point, cannot be trusted, mostly because\n"
           "this program itself was too late, 23 when B is worse, 24 when an objective is\n"
-          "missed. docs/bench.md explains the figures, docs/formats/bench-run.md the FILE.\n",
+          "missed, 25 when one is not known, as requests were too few. docs/bench.md\n"
+          "explains the figures, docs/formats/bench-run.md the FILE.\n",
       .verbs = {{"embed", "vectors of texts: a model or a URL", WordKind::Model},
                 {"rerank", "documents ranked for a query: a model or a URL", WordKind::Model},
                 {"generate", "streamed replies: a model or a URL", WordKind::Model},

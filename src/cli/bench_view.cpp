@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 
 #include "base/text.h"
 #include "bench/result/figure_text.h"
+#include "bench/result/peak_search.h"
 #include "bench/statistics/percentile.h"
 #include "terminal/table.h"
 #include "terminal/text_width.h"
@@ -75,7 +77,7 @@ std::string point_verdict(const BenchPoint& point) {
   }
   if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(point));
   return fmt::format("{}: {}, {}, {}; {}", point.load,
-                     summary.counted_seconds > 0
+                     summary.has_rate()
                          ? figure_rate_text(summary.answered_per_second) + " answers/s"
                          : std::string("no rate"),
                      percentile_words(*summary.latency, kMedian, "latency p50"),
@@ -92,6 +94,50 @@ std::string missed_words(const BenchResult& result) {
   });
   if (is_late) return fmt::format("; at {}/s this program was late", figure_rate_text(*missed));
   return fmt::format(", {}/s misses them", figure_rate_text(*missed));
+}
+
+// Why nothing is known at the highest rate that is not known, and how long would be enough.
+std::string unknown_words(const BenchResult& result) {
+  const double rate = *result.peak->unknown;
+  auto words = fmt::format("at {}/s", figure_rate_text(rate));
+  for (const auto& point : result.points) {
+    const auto& summary = point.trials.front().summary;
+    if (summary.offered_per_second != rate) continue;
+    const auto unknown = std::ranges::find_if(
+        point.objectives, [](const ObjectiveResult& one) { return !one.value; });
+    if (unknown == point.objectives.end()) continue;
+    words += fmt::format(" {} is not known ({})", unknown->objective.figure, unknown->why_unknown);
+    // An answer has many gaps between its pieces; how many nobody knows beforehand.
+    if (unknown->objective.figure.starts_with("itl")) return words;
+    const auto needed = samples_needed_of(unknown->objective.figure);
+    if (!needed) return words;
+    const double sent_seconds = summary.warm_up_seconds + summary.counted_seconds;
+    const double enough = std::max(seconds_for_samples(*needed, rate), 2 * sent_seconds);
+    return words + fmt::format(": --duration {:.0f}s", std::ceil(enough));
+  }
+  return words + " they are not known";
+}
+
+std::string peak_line(const BenchResult& result) {
+  const auto& peak = *result.peak;
+  if (peak.rate) {
+    return fmt::format("peak: {}/s keeps the objectives{}\n", figure_rate_text(*peak.rate),
+                       missed_words(result));
+  }
+  if (!peak.unknown) return "no rate that was tried keeps the objectives\n";
+  return fmt::format("no rate is known to keep the objectives: {}{}\n", unknown_words(result),
+                     missed_words(result));
+}
+
+std::string unmet_line(const BenchResult& result) {
+  if (result.misses_objectives()) return "objectives missed\n";
+  for (const auto& point : result.points) {
+    for (const auto& one : point.objectives) {
+      if (one.value) continue;
+      return fmt::format("objectives not known: {}: {}\n", one.objective.text, one.why_unknown);
+    }
+  }
+  return "objectives not known\n";
 }
 
 // Lines that are no table: each with its own indent, and what goes on two columns deeper.
@@ -115,12 +161,8 @@ std::string verdict_line(const BenchResult& result) {
         "INVALID: the load generator was late: 99th percentile of the {} {} ms, limit {} ms\n",
         generator.what, milliseconds_text(generator.lag_p99), milliseconds_text(generator.limit));
   }
-  if (result.peak) {
-    if (!result.peak->rate) return "no rate that was tried keeps the objectives\n";
-    return fmt::format("peak: {}/s keeps the objectives{}\n", figure_rate_text(*result.peak->rate),
-                       missed_words(result));
-  }
-  if (!result.meets_objectives()) return "objectives missed\n";
+  if (result.peak) return peak_line(result);
+  if (!result.meets_objectives()) return unmet_line(result);
   if (result.points.size() == 1) return point_verdict(result.points.front()) + "\n";
   const auto best = std::ranges::max_element(
       result.points, {}, [](const BenchPoint& point) { return mean_figures(point)["throughput"]; });
@@ -227,16 +269,31 @@ std::string requests_line(const BenchPoint& point) {
     line += fmt::format("; {}/s offered, {}/s sent", figure_rate_text(*summary.offered_per_second),
                         figure_rate_text(summary.sent_per_second));
   }
+  if (!summary.has_rate()) return line + ", no rate of answers\n";
   return line + fmt::format(", {}/s answered\n", figure_rate_text(summary.answered_per_second));
+}
+
+// Of all trials: what their rates miss is no chance that several of them would show.
+std::string cut_rate_line(const BenchPoint& point) {
+  std::uint64_t missed = 0;
+  std::uint64_t answered = 0;
+  for (const auto& trial : point.trials) {
+    missed += trial.summary.missed_at_end;
+    answered += trial.summary.answered;
+  }
+  const auto text = cut_rate_text(missed, answered);
+  return text.empty() ? text : text + "\n";
 }
 
 std::string tokens_line(const TokenCounts& tokens) {
   auto line = fmt::format("tokens: {} read", with_thousands(tokens.input));
-  if (tokens.input > 0) line += fmt::format(" ({}/s)", figure_rate_text(tokens.input_per_second));
+  const auto rate = [](const std::optional<double>& value) {
+    return value ? figure_rate_text(*value) + "/s" : std::string("no rate");
+  };
+  if (tokens.input > 0) line += fmt::format(" ({})", rate(tokens.input_per_second));
   if (tokens.output > 0) {
-    line += fmt::format(", {} written ({}/s), counted by {}", with_thousands(tokens.output),
-                        figure_rate_text(tokens.output_per_second),
-                        token_source_words(tokens.output_source));
+    line += fmt::format(", {} written ({}), counted by {}", with_thousands(tokens.output),
+                        rate(tokens.output_per_second), token_source_words(tokens.output_source));
   }
   return line + "\n";
 }
@@ -315,11 +372,13 @@ std::string objectives_lines(const BenchPoint& point) {
   for (const auto& one : point.objectives) {
     const bool is_time = one.objective.figure != "error_rate" &&
                          one.objective.figure.find("throughput") == std::string::npos;
-    const auto value = !one.value ? std::string("not known")
-                       : is_time  ? time_text(*one.value)
-                                  : figure_text(*one.value);
-    lines += fmt::format("objective {}: {} ({})\n", one.objective.text,
-                         one.is_met ? "met" : "MISSED", value);
+    if (!one.value) {
+      lines += fmt::format("objective {}: NOT known ({})\n", one.objective.text, one.why_unknown);
+      continue;
+    }
+    lines +=
+        fmt::format("objective {}: {} ({})\n", one.objective.text, one.is_met ? "met" : "MISSED",
+                    is_time ? time_text(*one.value) : figure_text(*one.value));
   }
   return lines;
 }
@@ -352,12 +411,13 @@ std::string point_text(const BenchPoint& point, std::size_t width) {
   const auto& trial = point.trials.front();
   auto text = fmt::format("\n{}\n", point.load);
   if (point.trials.size() > 1) {
-    auto lines = requests_words(point) + "\n" + doubts_line(point) + objectives_lines(point);
+    auto lines = requests_words(point) + "\n" + cut_rate_line(point) + doubts_line(point) +
+                 objectives_lines(point);
     for (const auto& one : point.trials) lines += problems_lines(one);
     return text + trials_table(point, width) + fitted(lines, width);
   }
   const auto& summary = trial.summary;
-  auto lines = requests_line(point) + warm_up_line(summary);
+  auto lines = requests_line(point) + cut_rate_line(point) + warm_up_line(summary);
   if (summary.tokens) lines += tokens_line(*summary.tokens);
   if (summary.answered > 0) lines += parts_lines(summary);
   lines +=

@@ -154,6 +154,43 @@ TEST(BenchText, ALoadOfOneMomentHasNoRate) {
   EXPECT_NE(text.find("requests: 500 sent, 500 answered; no rate\n"), std::string::npos) << text;
 }
 
+// One answer each 3 s, of which the first comes when the two seconds of sending are over.
+TEST(BenchText, AnswersLongerThanTheTrialHaveNoRate) {
+  BenchTrial one;
+  one.samples.samples = {answered(0, 3)};
+  one.samples.sending_seconds = 2;
+  one.summary = summarize_trial(one.samples, {.warm_up = {.seconds = 0.0}});
+  EXPECT_EQ(first_line(bench_text(result({one, one}), 80)),
+            "poisson 50/s: no rate, 2 trials; 0 of 2 failed");
+  const std::string why =
+      "came after the sending had ended, so there is no rate: let --duration be longer\n";
+  EXPECT_NE(bench_text(result({one, one}), 120).find("2 of 2 answers " + why), std::string::npos);
+  const auto text = bench_text(result({one}), 120);
+  EXPECT_NE(text.find("requests: 1 sent, 1 answered, no rate of answers\n1 of 1 answers " + why),
+            std::string::npos)
+      << text;
+  one.samples.samples.push_back(answered(3, 3));
+  one.samples.sending_seconds = 4;
+  one.summary = summarize_trial(one.samples, {.warm_up = {.seconds = 0.0}});
+  EXPECT_NE(bench_text(result({one}), 200)
+                .find("1 of 2 answers came after the sending had ended: answers/s may be up to 50 "
+                      "% too low"),
+            std::string::npos);
+}
+
+// 0 of 1,000: by Wilson's interval up to z^2 / (n + z^2) = 3.8415 / 1003.8415.
+TEST(BenchText, AnErrorRateOfNothingHasAnInterval) {
+  const auto made = result({trial(0.02), trial(0.02)});
+  const auto mean = figure_mean(made.points[0], "error_rate", std::vector<double>{0, 0});
+  EXPECT_EQ(mean.mean, 0);
+  EXPECT_EQ(mean.low, 0);
+  EXPECT_NEAR(mean.high, 0.0038268, 1e-6);
+  const auto text = bench_text(made, 80);
+  const auto row = text.find("error_rate");
+  ASSERT_NE(row, std::string::npos) << text;
+  EXPECT_NE(text.substr(row, text.find('\n', row) - row).find("0.004"), std::string::npos) << text;
+}
+
 TEST(BenchText, ShowsObjectivesAndPeaks) {
   auto made = result({trial(0.02)});
   made.points[0].objectives = judge_objectives(*parse_objectives("latency_p50<10ms"),
@@ -166,6 +203,29 @@ TEST(BenchText, ShowsObjectivesAndPeaks) {
             "peak: 40.0/s keeps the objectives, 42.0/s misses them");
   made.peak = PeakResult{};
   EXPECT_EQ(first_line(bench_text(made, 80)), "no rate that was tried keeps the objectives");
+}
+
+// 500 answers are enough for the 99th percentile, and the 99.9th needs 3,688: at 50/s, 30 % more
+// are 95.9 s.
+TEST(BenchText, WhatIsNotKnownIsNotMissed) {
+  auto made = result({trial(0.02)});
+  auto& point = made.points[0];
+  point.objectives = judge_point(*parse_objectives("latency_p99<50ms,latency_p999<50ms"), point);
+  const auto text = bench_text(made, 120);
+  EXPECT_EQ(first_line(text),
+            "objectives not known: latency_p999<50ms: p999 needs 3688 counted answers, and there "
+            "were 500");
+  EXPECT_NE(text.find("objective latency_p99<50ms: met (20.1 ms)\nobjective latency_p999<50ms: NOT "
+                      "known (p999 needs 3688 counted answers, and there were 500)\n"),
+            std::string::npos)
+      << text;
+  made.peak = PeakResult{.rate = {}, .missed = 100, .unknown = 50};
+  EXPECT_EQ(first_line(bench_text(made, 200)),
+            "no rate is known to keep the objectives: at 50.0/s latency_p999 is not known (p999 "
+            "needs 3688 counted answers, and there were 500): --duration 96s, 100/s misses them");
+  made.peak->rate = 20;
+  EXPECT_EQ(first_line(bench_text(made, 80)),
+            "peak: 20.0/s keeps the objectives, 100/s misses them");
 }
 
 // Nothing shows that the server could not do more, nor that it cannot do this little.

@@ -85,6 +85,17 @@ void add_steadiness(const ReportLoad& load, std::vector<LoadWarning>& warnings) 
                                 kPerCent * worst->drift.value_or(0))));
 }
 
+void add_cut_rate(const ReportLoad& load, std::vector<LoadWarning>& warnings) {
+  std::uint64_t missed = 0;
+  std::uint64_t answered = 0;
+  for (const auto& trial : load.trials) {
+    missed += trial.missed_at_end;
+    answered += trial.answered.value_or(0);
+  }
+  const auto why = cut_rate_text(missed, answered);
+  if (!why.empty()) warnings.push_back(warning("CUT SHORT", why));
+}
+
 std::string interval_words(std::string_view figure, const Estimate& estimate) {
   const auto end = [figure](const std::optional<double>& value) {
     return value ? shown_value(figure, *value) : std::string("?");
@@ -115,6 +126,10 @@ std::string point_verdict(const ReportLoad& load) {
 }
 
 std::string peak_verdict(const PeakResult& peak) {
+  if (!peak.rate && peak.unknown) {
+    return fmt::format("no rate is known to keep the objectives: at {}/s they are not known",
+                       figure_rate_text(*peak.unknown));
+  }
   if (!peak.rate) return "no rate that was tried keeps the objectives";
   auto text = fmt::format("peak: {}/s keeps the objectives", figure_rate_text(*peak.rate));
   if (peak.missed) text += fmt::format(", {}/s misses them", figure_rate_text(*peak.missed));
@@ -159,7 +174,10 @@ std::string figure_html_of(const ReportLoad& load, std::string_view figure) {
 }
 
 std::string objective_value_text(const ReportObjective& objective) {
-  if (!objective.value) return "not measured";
+  if (!objective.value) {
+    return objective.why_unknown.empty() ? "not measured"
+                                         : cut_text(objective.why_unknown, kSentenceBytesMost);
+  }
   const auto figure = objective.text.substr(0, objective.text.find_first_of("<>"));
   return is_time(figure) ? time_text(*objective.value) : figure_text(*objective.value);
 }
@@ -168,10 +186,12 @@ std::vector<LoadWarning> warnings_of(const ReportResult& result, const ReportLoa
   std::vector<LoadWarning> warnings;
   add_validity(result, load, warnings);
   add_steadiness(load, warnings);
+  add_cut_rate(load, warnings);
   for (const auto& objective : load.objectives) {
     if (objective.is_met) continue;
-    warnings.push_back(warning("MISSED", fmt::format("objective {} ({})", objective.text,
-                                                     objective_value_text(objective))));
+    warnings.push_back(
+        warning(objective.value ? "MISSED" : "NOT known",
+                fmt::format("objective {} ({})", objective.text, objective_value_text(objective))));
   }
   const auto counts = counts_of(load);
   if (counts && counts->failed > 0) {
@@ -217,10 +237,15 @@ std::string verdict_of(const ReportResult& result) {
     }
   }
   if (result.peak) return peak_verdict(*result.peak);
-  const auto misses = [](const ReportLoad& load) {
-    return !std::ranges::all_of(load.objectives, &ReportObjective::is_met);
+  const auto has = [&result](bool (*is_so)(const ReportObjective&)) {
+    return std::ranges::any_of(result.loads, [is_so](const ReportLoad& load) {
+      return std::ranges::any_of(load.objectives, is_so);
+    });
   };
-  if (std::ranges::any_of(result.loads, misses)) return "objectives missed";
+  if (has([](const ReportObjective& one) { return one.value && !one.is_met; })) {
+    return "objectives missed";
+  }
+  if (has([](const ReportObjective& one) { return !one.value; })) return "objectives not known";
   if (result.loads.empty()) return "the result has no load";
   if (result.loads.size() == 1) return point_verdict(result.loads.front());
   const auto best = std::ranges::max_element(result.loads, {}, [](const ReportLoad& load) {

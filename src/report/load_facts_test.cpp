@@ -80,6 +80,30 @@ TEST(Warnings, NameWhatElseStandsAgainstAFigure) {
   EXPECT_EQ(badges_html({}), "valid");
 }
 
+TEST(Warnings, NameARateThatMissesItsEnds) {
+  auto result = made_result("a.json", {made_trial(500, 0.02)});
+  auto& trial = result.loads.front().trials.front();
+  trial.missed_at_end = 99;
+  EXPECT_EQ(first_sentence(result), "");
+  trial.missed_at_end = 100;
+  EXPECT_EQ(first_sentence(result),
+            "CUT SHORT: 100 of 500 answers came after the sending had ended: answers/s may be up "
+            "to 20 % too low, whatever its interval says; let --duration be longer");
+}
+
+TEST(Warnings, WhatIsNotKnownIsNotMissed) {
+  auto result = made_result("a.json", {made_trial(50, 0.02)});
+  result.loads.front().objectives = {{.text = "latency_p99<50ms", .why_unknown = "too few"}};
+  EXPECT_EQ(first_sentence(result), "NOT known: objective latency_p99<50ms (too few)");
+  EXPECT_EQ(verdict_of(result), "objectives not known");
+  result.loads.front().objectives.push_back(
+      {.text = "error_rate<1%", .value = 0.5, .is_met = false});
+  EXPECT_EQ(verdict_of(result), "objectives missed");
+  result.peak = PeakResult{.rate = {}, .missed = 20, .unknown = 10};
+  EXPECT_EQ(verdict_of(result),
+            "no rate is known to keep the objectives: at 10.0/s they are not known");
+}
+
 TEST(Warnings, NameWhyAPointIsInvalid) {
   auto result = made_point("p", "8", "bf16", 100);
   result.figures.invalid_reason = "cuda:0 was away";

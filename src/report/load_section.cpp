@@ -172,7 +172,9 @@ std::string objectives_table(const ReportLoad& load) {
   for (const auto& one : load.objectives) {
     const auto value = html_escaped(objective_value_text(one));
     table.rows.push_back({html_name(one.text),
-                          one.is_met ? "met" : "<span class=\"bad\">MISSED</span>",
+                          one.is_met   ? "met"
+                          : !one.value ? "<span class=\"bad\">NOT known</span>"
+                                       : "<span class=\"bad\">MISSED</span>",
                           one.value ? value : "<span class=\"none\">" + value + "</span>"});
   }
   return table.html();

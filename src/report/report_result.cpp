@@ -171,6 +171,7 @@ void add_counts(const Json& json, ReportTrial& trial) {
   trial.warm_up_sent = count_of(requests, "warm_up");
   trial.sent = count_of(requests, "sent");
   trial.answered = count_of(requests, "answered");
+  trial.missed_at_end = count_of(requests, "missed_at_end").value_or(0);
   for (const auto& [outcome, count] : object_of(requests, "failed").items()) {
     if (count.is_number_unsigned()) trial.failed.emplace_back(outcome, count.get<std::uint64_t>());
   }
@@ -230,7 +231,8 @@ ReportLoad load_of_point(const Json& json) {
     for (const auto& one : objectives) {
       load.objectives.push_back({.text = text_of(one, "objective"),
                                  .value = number_of(one, "value"),
-                                 .is_met = truth_of(one, "met").value_or(false)});
+                                 .is_met = truth_of(one, "met").value_or(false),
+                                 .why_unknown = text_of(one, "why_unknown")});
     }
   }
   for (const auto& [name, value] : object_of(json, "over_trials").items()) {
@@ -269,7 +271,9 @@ ReportRecord record_of(const Json& run) {
 
 std::optional<PeakResult> peak_of(const Json& json) {
   if (!json.is_object()) return std::nullopt;
-  return PeakResult{.rate = number_of(json, "rate"), .missed = number_of(json, "missed")};
+  return PeakResult{.rate = number_of(json, "rate"),
+                    .missed = number_of(json, "missed"),
+                    .unknown = number_of(json, "unknown")};
 }
 
 // Of the columns of samples those that are drawn. Stages of a server may have any name and lie as

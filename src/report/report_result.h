@@ -44,6 +44,7 @@ struct ReportTrial {
   std::optional<std::uint64_t> sent = {};
   std::optional<std::uint64_t> answered = {};
   std::vector<std::pair<std::string, std::uint64_t>> failed = {};  // by outcome
+  std::uint64_t missed_at_end = 0;                                 // TrialSummary::missed_at_end
   std::optional<double> offered_per_second = {};
   std::optional<double> sent_per_second = {};
   std::optional<double> answered_per_second = {};
@@ -65,9 +66,10 @@ struct ReportTrial {
 
 /// An objective and how it came out.
 struct ReportObjective {
-  std::string text = {};  // "latency_p99<50ms"
-  std::optional<double> value = {};
+  std::string text = {};             // "latency_p99<50ms"
+  std::optional<double> value = {};  // nullopt: not known, and neither met nor missed
   bool is_met = false;
+  std::string why_unknown = {};
 };
 
 /// A load with its trials.

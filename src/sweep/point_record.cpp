@@ -114,16 +114,19 @@ Json steady_json(const BenchPoint& point) {
   return or_null(is_steady);
 }
 
-// null where none was set.
+// null where none was set, and where none is missed and one is not known.
 Json objectives_json(const BenchPoint& point) {
   if (point.objectives.empty()) return nullptr;
-  return std::ranges::all_of(point.objectives, &ObjectiveResult::is_met);
+  if (std::ranges::any_of(point.objectives, &ObjectiveResult::is_missed)) return false;
+  return std::ranges::all_of(point.objectives, &ObjectiveResult::is_met) ? Json(true) : Json();
 }
 
 // Who has counted the tokens of replies; where there are none, those of the prompts.
 Json token_source(const BenchPoint& point, const PointWork& work) {
   const auto& tokens = point.trials.front().summary.tokens;
-  if (work.output_tokens) return tokens ? Json(tokens->output_source) : Json();
+  if (work.output_tokens) {
+    return tokens && !tokens->output_source.empty() ? Json(tokens->output_source) : Json();
+  }
   return work.input_tokens ? Json("usage") : Json();
 }
 

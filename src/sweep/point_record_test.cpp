@@ -366,6 +366,8 @@ TEST(PointRecord, SaysWhetherItsObjectivesAreMet) {
   result.points[0].objectives = {{.is_met = true}, {.is_met = true}};
   EXPECT_EQ(met(), true);
   result.points[0].objectives[1].is_met = false;
+  EXPECT_EQ(met(), nullptr) << "one is not known";
+  result.points[0].objectives[1].value = 0.5;
   EXPECT_EQ(met(), false);
   EXPECT_EQ(record_value({{"summary", 3}}, "summary", "a"), nullptr);
   EXPECT_EQ(record_value({}, "summary", "a"), nullptr);

@@ -27,6 +27,7 @@ using Words = std::vector<std::string>;
 constexpr int kInvalid = 22;
 constexpr int kWorse = 23;
 constexpr int kObjective = 24;
+constexpr int kUnknown = 25;
 
 class BenchCommand : public ::testing::Test {
  protected:
@@ -311,6 +312,24 @@ TEST_F(BenchCommand, JudgesObjectives) {
       muster_.run({"bench", "http", url, "--requests=40", "--slo", "latency_p50<1us"});
   EXPECT_TRUE(missed.exit_code == kObjective || missed.exit_code == kInvalid) << missed.err;
   EXPECT_NE(missed.out.find("objective latency_p50<1us: MISSED"), std::string::npos) << missed.out;
+}
+
+// A warm-up that is cut, and a late generator, do not change that 100 requests are too few.
+TEST_F(BenchCommand, AnObjectiveOfTooFewRequestsIsNotKnown) {
+  const auto url = null_server();
+  const Words words{"bench", "http", url, "--slo", "latency_p50<1000s,latency_p99<1000s"};
+  auto few = words;
+  few.insert(few.end(), {"--requests=100", "--warm-up=none"});
+  const auto finished = muster_.run(few);
+  EXPECT_TRUE(finished.exit_code == kUnknown || finished.exit_code == kInvalid) << finished.err;
+  EXPECT_NE(
+      finished.out.find("objective latency_p99<1000s: NOT known (p99 needs 368 counted answers, "
+                        "and there were 100)"),
+      std::string::npos)
+      << finished.out;
+  auto search = words;
+  search.insert(search.end(), {"--requests=100", "--find-peak"});
+  expect_error(search, 2, "--requests 100 are too few: latency_p99 needs 368");
 }
 
 TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {

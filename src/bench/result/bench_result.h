@@ -10,6 +10,7 @@
 
 #include "bench/load/sample.h"
 #include "bench/result/environment.h"
+#include "bench/result/peak_search.h"
 #include "bench/result/slo.h"
 #include "bench/result/trial_summary.h"
 #include "bench/statistics/comparison.h"
@@ -36,6 +37,8 @@ struct BenchPoint {
 struct PeakResult {
   std::optional<double> rate;    // requests a second; nullopt: none kept the objective
   std::optional<double> missed;  // the lowest rate that missed it
+  /// The highest rate of which it is not known, as it was too few requests for a percentile.
+  std::optional<double> unknown = {};
 };
 
 /// A benchmark as it is written: docs/formats/bench-result.md.
@@ -57,17 +60,31 @@ struct BenchResult {
   /// was late, so that only one that has found nothing depends on them.
   bool is_conclusive() const { return is_valid() || (peak && peak->rate); }
   bool meets_objectives() const;
+  /// Whether an objective is known to be missed, or a search went through all rates without one.
+  /// Else an objective that is not met is not known.
+  bool misses_objectives() const;
 };
 
 /// The figures that all trials of a point have, each trial's value in their order. Threads: pure.
 std::map<std::string, std::vector<double>, std::less<>> trial_figures(const BenchPoint& point);
 
 /// The mean of one of these figures with its interval at `kUsualConfidence`. Rates are taken to be
-/// no finer than one answer of each trial (`count_resolution`). Threads: pure.
+/// no finer than one answer of each trial (`count_resolution`). The error rate is that of all
+/// requests, with the interval of `share_over_trials`: trials without a failure are alike, and yet
+/// their share need not be 0. Threads: pure.
 TrialMean figure_mean(const BenchPoint& point, std::string_view figure,
                       std::span<const double> values);
 
 /// The means over the trials of a point. Threads: pure.
 FigureMap mean_figures(const BenchPoint& point);
+
+/// How objectives come out by these means, and why where they do not: "p99 needs 368 counted
+/// answers, and there were 84". Threads: pure.
+std::vector<ObjectiveResult> judge_point(const std::vector<Objective>& objectives,
+                                         const BenchPoint& point);
+
+/// How the one trial of a point comes out for a search: it misses also where the generator was late
+/// or the server has not kept up (trial_summary.h). Threads: pure.
+RateOutcome rate_outcome(const BenchPoint& point);
 
 }  // namespace muster

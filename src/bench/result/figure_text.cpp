@@ -61,6 +61,21 @@ std::string stage_doubts_text(const StageDoubts& doubts, std::uint64_t answered)
   return text;
 }
 
+std::string cut_rate_text(std::uint64_t missed_at_end, std::uint64_t answered) {
+  constexpr double kPerCent = 100;
+  if (!is_cut_short(missed_at_end, answered)) return {};
+  const auto which =
+      fmt::format("{} of {} answers", with_thousands(missed_at_end), with_thousands(answered));
+  if (missed_at_end >= answered) {
+    return which +
+           " came after the sending had ended, so there is no rate: let --duration be longer";
+  }
+  return fmt::format(
+      "{} came after the sending had ended: answers/s may be up to {:.0f} % too low, whatever its "
+      "interval says; let --duration be longer",
+      which, kPerCent * static_cast<double>(missed_at_end) / static_cast<double>(answered));
+}
+
 std::string time_text(double seconds) {
   if (seconds < 1) return milliseconds_text(seconds) + " ms";
   return figure_text(seconds) + " s";

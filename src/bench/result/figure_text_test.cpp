@@ -51,5 +51,17 @@ TEST(FigureText, RatiosFarFromOneAreBounds) {
   EXPECT_EQ(ratio_text(0), "<0.001");
 }
 
+// A fifth of the answers is what is told of.
+TEST(CutRateText, SaysHowMuchARateMisses) {
+  EXPECT_EQ(cut_rate_text(0, 0), "");
+  EXPECT_EQ(cut_rate_text(1, 6), "");
+  EXPECT_EQ(cut_rate_text(1, 5),
+            "1 of 5 answers came after the sending had ended: answers/s may be up to 20 % too low, "
+            "whatever its interval says; let --duration be longer");
+  EXPECT_EQ(cut_rate_text(2, 2),
+            "2 of 2 answers came after the sending had ended, so there is no rate: let --duration "
+            "be longer");
+}
+
 }  // namespace
 }  // namespace muster

@@ -141,9 +141,10 @@ Json tokens_json(const std::optional<TokenCounts>& tokens) {
   if (!tokens) return nullptr;
   return {{"input", tokens->input},
           {"output", tokens->output},
-          {"input_per_second", tokens->input_per_second},
-          {"output_per_second", tokens->output_per_second},
-          {"output_source", tokens->output_source}};
+          {"input_per_second", or_null(tokens->input_per_second)},
+          {"output_per_second", or_null(tokens->output_per_second)},
+          {"output_source",
+           tokens->output_source.empty() ? Json(nullptr) : Json(tokens->output_source)}};
 }
 
 Json parts_json(const TrialSummary& summary) {
@@ -159,12 +160,14 @@ Json parts_json(const TrialSummary& summary) {
 void add_figures(Json& json, const TrialSummary& summary) {
   json["requests"] = {{"sent", summary.sent}, {"answered", summary.answered}};
   json["requests"]["warm_up"] = summary.warm_up_sent;
+  json["requests"]["missed_at_end"] = summary.missed_at_end;
   json["requests"]["failed"] = Json::object();
   for (const auto& [name, count] : summary.failed)
     json["requests"]["failed"][std::string(name)] = count;
-  json["per_second"] = {{"offered", or_null(summary.offered_per_second)},
-                        {"sent", summary.sent_per_second},
-                        {"answered", summary.answered_per_second}};
+  json["per_second"] = {
+      {"offered", or_null(summary.offered_per_second)},
+      {"sent", summary.sent_per_second},
+      {"answered", summary.has_rate() ? Json(summary.answered_per_second) : Json(nullptr)}};
   json["latency"] = distribution_json(summary.latency);
   json["service"] = distribution_json(summary.service);
   json["lag"] = distribution_json(summary.lag);
@@ -209,8 +212,10 @@ Json trial_json(const BenchTrial& trial) {
 Json objectives_json(const std::vector<ObjectiveResult>& objectives) {
   auto json = Json::array();
   for (const auto& one : objectives) {
-    json.push_back(
-        {{"objective", one.objective.text}, {"value", or_null(one.value)}, {"met", one.is_met}});
+    json.push_back({{"objective", one.objective.text},
+                    {"value", or_null(one.value)},
+                    {"met", one.is_met},
+                    {"why_unknown", text_or_null(one.why_unknown)}});
   }
   return json;
 }
@@ -247,7 +252,9 @@ std::string result_json(const BenchResult& result) {
   if (!result.run.empty()) json["run"] = Json::parse(result.run);
   json["peak"] = nullptr;
   if (result.peak) {
-    json["peak"] = {{"rate", or_null(result.peak->rate)}, {"missed", or_null(result.peak->missed)}};
+    json["peak"] = {{"rate", or_null(result.peak->rate)},
+                    {"missed", or_null(result.peak->missed)},
+                    {"unknown", or_null(result.peak->unknown)}};
   }
   json["order"] = result.order;
   auto& points = json["points"] = Json::array();

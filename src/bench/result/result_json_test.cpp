@@ -70,6 +70,41 @@ TEST(ResultJson, HoldsFiguresAndSamples) {
   EXPECT_NEAR(point["over_trials"]["latency_p50"]["mean"].get<double>(), 0.0201, 1e-9);
 }
 
+// One answer, which came a second after the sending had ended: no rate of it was measured.
+TEST(ResultJson, WhatWasNotMeasuredIsNull) {
+  auto made = result(0.02);
+  auto& point = made.points[0];
+  point.trials.resize(1);
+  auto& one = point.trials[0];
+  one.samples.samples.resize(1);
+  one.samples.samples[0].end = 2;
+  one.samples.samples[0].input_tokens = 7;
+  one.samples.stages.clear();
+  one.summary = summarize_trial(one.samples, {.warm_up = {.seconds = 0.0}});
+  point.objectives = judge_point(*parse_objectives("throughput>0.1,latency_p50<1s"), point);
+  made.peak = PeakResult{.rate = {}, .missed = {}, .unknown = 10};
+  const auto json = Json::parse(result_json(made));
+  const auto& trial = json["points"][0]["trials"][0];
+  EXPECT_EQ(trial["per_second"]["answered"], nullptr);
+  EXPECT_EQ(trial["requests"]["missed_at_end"], 1);
+  EXPECT_EQ(trial["tokens"], (Json{{"input", 7},
+                                   {"output", 0},
+                                   {"input_per_second", nullptr},
+                                   {"output_per_second", nullptr},
+                                   {"output_source", nullptr}}));
+  EXPECT_FALSE(trial["figures"].contains("throughput"));
+  EXPECT_FALSE(json["points"][0]["over_trials"].contains("throughput"));
+  EXPECT_EQ(json["points"][0]["objectives"][0],
+            (Json{{"objective", "throughput>0.1"},
+                  {"value", nullptr},
+                  {"met", false},
+                  {"why_unknown",
+                   "no answer ended while requests were sent: let --duration be longer"}}));
+  EXPECT_EQ(json["points"][0]["objectives"][1]["why_unknown"],
+            "p50 needs 6 counted answers, and there were 1");
+  EXPECT_EQ(json["peak"], (Json{{"rate", nullptr}, {"missed", nullptr}, {"unknown", 10.0}}));
+}
+
 TEST(ResultJson, BytesThatAreNoUtf8AreReplaced) {
   auto bad = result(0.02);
   bad.server = "\xff";

@@ -12,12 +12,14 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "bench/statistics/percentile.h"
 
 namespace muster {
 namespace {
 
 constexpr std::array<std::string_view, 5> kTimes{"latency", "service", "ttft", "tpot", "itl"};
 constexpr std::array<std::string_view, 6> kPoints{"p50", "p90", "p95", "p99", "p999", "mean"};
+constexpr std::array<double, 5> kShares{0.5, 0.9, 0.95, 0.99, 0.999};  // of the percentiles
 constexpr std::string_view kErrorRate = "error_rate";
 constexpr std::array<std::string_view, 2> kRates{"throughput", "token_throughput"};
 
@@ -97,6 +99,16 @@ Result<std::vector<Objective>> parse_objectives(std::string_view text) {
     objectives.push_back(MUSTER_TRY(parse_objective(trim(part))));
   }
   return objectives;
+}
+
+std::optional<std::uint64_t> samples_needed_of(std::string_view figure) {
+  const auto cut = std::min(figure.rfind('_'), figure.size());
+  if (std::ranges::find(kTimes, figure.substr(0, cut)) == kTimes.end()) return std::nullopt;
+  const auto point = figure.substr(std::min(cut + 1, figure.size()));
+  for (std::size_t i = 0; i < kShares.size(); ++i) {
+    if (kPoints[i] == point) return samples_needed(kShares[i]);
+  }
+  return 1;
 }
 
 // The limit itself does not meet the objective, as its sign says.

@@ -40,10 +40,18 @@ struct ObjectiveResult {
   Objective objective;
   std::optional<double> value = {};  // nullopt: the trial does not have the figure
   bool is_met = false;
+  std::string why_unknown = {};  // without a value: why, as words behind "not known"; may be empty
+
+  bool is_missed() const { return value && !is_met; }
 };
 
-/// A figure that a trial does not have is missed: nothing shows that it was met. Threads: pure.
+/// A figure that a trial does not have is not met, as nothing shows that it was, and not missed.
+/// Threads: pure.
 std::vector<ObjectiveResult> judge_objectives(const std::vector<Objective>& objectives,
                                               const FigureMap& figures);
+
+/// The samples that a trial must have for a figure (`samples_needed`): 368 for "latency_p99"; 1 for
+/// a mean; nullopt for what is no time. Threads: pure.
+std::optional<std::uint64_t> samples_needed_of(std::string_view figure);
 
 }  // namespace muster

@@ -34,14 +34,26 @@ TEST(ParseObjectives, SaysWhatIsWrong) {
             "latency_p99 wants a time with its unit, as 500ms: \"-1ms\"");
 }
 
-TEST(JudgeObjectives, AFigureThatIsNotKnownIsMissed) {
+// By 0.99^n <= 0.025, and so on: 6 and 3,688 as percentile.h has them.
+TEST(SamplesNeededOf, IsThatOfThePercentile) {
+  EXPECT_EQ(samples_needed_of("latency_p50"), 6U);
+  EXPECT_EQ(samples_needed_of("ttft_p99"), 368U);
+  EXPECT_EQ(samples_needed_of("itl_p999"), 3'688U);
+  EXPECT_EQ(samples_needed_of("service_mean"), 1U);
+  EXPECT_FALSE(samples_needed_of("error_rate"));
+  EXPECT_FALSE(samples_needed_of("throughput"));
+}
+
+TEST(JudgeObjectives, AFigureThatIsNotKnownIsNeitherMetNorMissed) {
   const auto list = *parse_objectives("latency_p99<500ms,throughput>100,ttft_p99<1s");
   const auto results = judge_objectives(list, {{"latency_p99", 0.4}, {"throughput", 100}});
   ASSERT_EQ(results.size(), 3U);
   EXPECT_TRUE(results[0].is_met);
   EXPECT_EQ(results[0].value, 0.4);
   EXPECT_FALSE(results[1].is_met);  // 100 is not above 100
+  EXPECT_TRUE(results[1].is_missed());
   EXPECT_FALSE(results[2].is_met);
+  EXPECT_FALSE(results[2].is_missed());
   EXPECT_FALSE(results[2].value);
 }
 

@@ -19,6 +19,7 @@ constexpr double kLagLimitShare = 0.01;
 constexpr double kMedian = 0.5;
 constexpr double kTail = 0.99;
 constexpr double kKeptShare = 0.95;  // of what is sent, else a queue grows without end
+constexpr double kCutShare = 0.2;    // of the answers, from which on a rate is cut short
 constexpr std::size_t kEarlyPart = 10;
 constexpr double kStageRounding = 1e-3;  // of TEI's headers, whole milliseconds each
 
@@ -86,6 +87,7 @@ void cut_warm_up(const TrialSamples& trial, const WarmUpRule& rule, TrialSummary
 
 void count_requests(const TrialSamples& trial, TrialSummary& summary, Samples& answered) {
   std::uint64_t in_time = 0;
+  std::uint64_t late = 0;
   for (const auto& sample : trial.samples) {
     if (sample.intended < summary.warm_up_seconds) {
       ++summary.warm_up_sent;
@@ -94,6 +96,7 @@ void count_requests(const TrialSamples& trial, TrialSummary& summary, Samples& a
     ++summary.sent;
     if (sample.is_answered()) {
       answered.push_back(&sample);
+      late += sample.end > trial.sending_seconds;
     } else {
       ++summary.failed[sample_end_name(sample.outcome)];
     }
@@ -105,6 +108,8 @@ void count_requests(const TrialSamples& trial, TrialSummary& summary, Samples& a
                sample.end <= trial.sending_seconds;
   }
   summary.answered = answered.size();
+  const auto stand_ins = in_time + late - std::min(in_time + late, summary.answered);
+  summary.missed_at_end = late - std::min(late, stand_ins);
   summary.counted_seconds = std::max(trial.sending_seconds - summary.warm_up_seconds, 0.0);
   if (summary.counted_seconds <= 0) return;  // all at one moment, as a trace may have them: no rate
   summary.sent_per_second = static_cast<double>(summary.sent) / summary.counted_seconds;
@@ -162,8 +167,30 @@ StageDoubts stage_doubts(const TrialSamples& trial, const Samples& answered) {
   return doubts;
 }
 
-std::optional<TokenCounts> count_tokens(const Samples& answered, const TrialSummary& summary,
-                                        bool counts_with_tokenizer) {
+// The share of an answer's pieces that came in the counted time.
+double counted_share(const TrialSamples& trial, const Sample& sample, double begin) {
+  const auto counts = [&](double at) { return at >= begin && at <= trial.sending_seconds ? 1 : 0; };
+  if (sample.token_events == 0) return counts(sample.end);
+  double at = sample.first_token;
+  auto in_time = static_cast<std::uint32_t>(counts(at));
+  for (std::uint32_t i = 1; i < sample.token_events; ++i) {
+    at += trial.gaps[sample.gaps_begin + i - 1];
+    in_time += static_cast<std::uint32_t>(counts(at));
+  }
+  return in_time / static_cast<double>(sample.token_events);
+}
+
+double tokens_in_time(const TrialSamples& trial, const TrialSummary& summary) {
+  double sum = 0;
+  for (const auto& sample : trial.samples) {
+    if (!sample.is_answered()) continue;
+    sum += token_count(sample) * counted_share(trial, sample, summary.warm_up_seconds);
+  }
+  return sum;
+}
+
+std::optional<TokenCounts> count_tokens(const TrialSamples& trial, const Samples& answered,
+                                        const TrialSummary& summary, bool counts_with_tokenizer) {
   TokenCounts counts;
   bool has_any = false;
   bool has_all_counts = true;
@@ -174,12 +201,17 @@ std::optional<TokenCounts> count_tokens(const Samples& answered, const TrialSumm
     has_all_counts = has_all_counts && sample->output_tokens >= 0;
   }
   if (!has_any) return std::nullopt;
-  // Tokens of requests that are still under way at the end stand for those that were when it began.
-  const double per_answer =
-      summary.answered_per_second / static_cast<double>(std::max<std::size_t>(1, answered.size()));
-  counts.input_per_second = static_cast<double>(counts.input) * per_answer;
-  counts.output_per_second = static_cast<double>(counts.output) * per_answer;
+  // Nothing says when a prompt was read: its tokens come with the answer.
+  if (summary.has_rate()) {
+    const double per_answer = summary.answered_per_second / static_cast<double>(answered.size());
+    counts.input_per_second = static_cast<double>(counts.input) * per_answer;
+  }
+  if (counts.output == 0) return counts;
   counts.output_source = !has_all_counts ? "events" : counts_with_tokenizer ? "tokenizer" : "usage";
+  const double in_time = tokens_in_time(trial, summary);
+  if (summary.counted_seconds > 0 && in_time > 0) {
+    counts.output_per_second = in_time / summary.counted_seconds;
+  }
   return counts;
 }
 
@@ -226,6 +258,11 @@ void add_times(FigureMap& figures, const std::string& name,
 
 }  // namespace
 
+bool is_cut_short(std::uint64_t missed_at_end, std::uint64_t answered) {
+  return answered > 0 &&
+         static_cast<double>(missed_at_end) >= kCutShare * static_cast<double>(answered);
+}
+
 bool keeps_up(const TrialSummary& summary) {
   const double on_their_way =
       std::clamp(summary.early_latency - summary.warm_up_seconds, 0.0, summary.counted_seconds);
@@ -254,7 +291,7 @@ TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
   summary.parts = time_parts(answered);
   summary.stages = stage_shares(trial, answered);
   summary.stage_doubts = stage_doubts(trial, answered);
-  summary.tokens = count_tokens(answered, summary, plan.counts_with_tokenizer);
+  summary.tokens = count_tokens(trial, answered, summary, plan.counts_with_tokenizer);
   summary.generator = check_generator(trial, answered, plan, summary.warm_up_seconds);
   // Those that never got an answer have waited longest.
   summary.is_saturated =
@@ -276,12 +313,11 @@ FigureMap figures_of(const TrialSummary& summary) {
     figures["error_rate"] =
         static_cast<double>(summary.failed_count()) / static_cast<double>(summary.sent);
   }
-  if (summary.counted_seconds <= 0) return figures;
-  figures["throughput"] = summary.answered_per_second;
-  if (summary.tokens) {
-    figures["token_throughput"] = summary.tokens->output > 0 ? summary.tokens->output_per_second
-                                                             : summary.tokens->input_per_second;
-  }
+  if (summary.has_rate()) figures["throughput"] = summary.answered_per_second;
+  if (!summary.tokens) return figures;
+  const auto& rate = summary.tokens->output > 0 ? summary.tokens->output_per_second
+                                                : summary.tokens->input_per_second;
+  if (rate) figures["token_throughput"] = *rate;
   return figures;
 }
 

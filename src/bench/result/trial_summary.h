@@ -52,12 +52,16 @@ struct StageDoubts {
 };
 
 struct TokenCounts {
-  std::uint64_t input = 0;
-  std::uint64_t output = 0;
-  double input_per_second = 0;
-  double output_per_second = 0;
+  std::uint64_t input = 0;   // of answered requests after the warm-up, as `output`
+  std::uint64_t output = 0;  // 0: nothing is written, as by embeddings
+  /// Those of a mean answer, by `answered_per_second`. nullopt: that is not known.
+  std::optional<double> input_per_second = {};
+  /// What came in the counted time, of every request that was answered, whenever that was: pieces
+  /// of a stream have times, and each piece is as many tokens as any other of its answer; an answer
+  /// without pieces comes at its end. nullopt: nothing was written, or nothing came in that time.
+  std::optional<double> output_per_second = {};
   /// "usage" (the server's), "tokenizer" or "events" (pieces of a stream: servers may send several
-  /// tokens in one).
+  /// tokens in one); empty: nothing was written.
   std::string_view output_source;
 };
 
@@ -80,8 +84,11 @@ struct TrialSummary {
   std::map<std::string_view, std::uint64_t> failed;  // by `sample_end_name`
   double sent_per_second = 0;                        // by their intended times; 0: no time between
   double answered_per_second = 0;                    // that ended while it was being sent
-  std::optional<double> offered_per_second = {};     // open loop: what was asked for
-  double early_latency = 0;  // the mean of the first tenth of those answered
+  /// Answers that ended after the sending, less those of the warm-up that ended in the counted time
+  /// and so stand for them: as many as `answered_per_second` misses.
+  std::uint64_t missed_at_end = 0;
+  std::optional<double> offered_per_second = {};  // open loop: what was asked for
+  double early_latency = 0;                       // the mean of the first tenth of those answered
 
   std::optional<Distribution> latency;
   std::optional<Distribution> service;
@@ -98,6 +105,11 @@ struct TrialSummary {
   bool is_saturated = false;  // requests waited for a connection
 
   std::uint64_t failed_count() const { return sent - answered; }
+  /// Whether `answered_per_second` was measured: it is not where there was no time, nor where all
+  /// answers came after it.
+  bool has_rate() const {
+    return counted_seconds > 0 && (answered == 0 || answered_per_second > 0);
+  }
   bool is_valid() const { return generator.is_in_time; }
 };
 
@@ -117,6 +129,10 @@ double lag_limit(double latency_p50);
 
 /// Threads: pure.
 TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan);
+
+/// Whether a rate misses so many answers at its end that its interval does not show it: a fifth of
+/// them, as where each takes a quarter of the trial. Threads: pure.
+bool is_cut_short(std::uint64_t missed_at_end, std::uint64_t answered);
 
 /// Whether the server has answered as fast as it was asked, so that no queue grew: 95 % of what was
 /// sent was answered meanwhile, less what is on its way at the end however fast it is. As much is

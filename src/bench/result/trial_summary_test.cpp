@@ -211,7 +211,7 @@ TEST(SummarizeTrial, TimesTokens) {
   ASSERT_TRUE(summary.tokens);
   EXPECT_EQ(summary.tokens->input, 100U);
   EXPECT_EQ(summary.tokens->output, 70U);
-  EXPECT_NEAR(summary.tokens->output_per_second, 7, 1e-9);  // all ten end within the ten seconds
+  EXPECT_NEAR(summary.tokens->output_per_second.value_or(0), 7, 1e-9);  // all come in the ten
   EXPECT_EQ(summary.tokens->output_source, "usage");
   for (auto& sample : trial.samples) sample.output_tokens = -1;
   summary = summarize_trial(trial, kWhole);
@@ -234,6 +234,67 @@ TEST(SummarizeTrial, AnAnswerInOnePieceHasNoTimePerToken) {
   EXPECT_FALSE(summary.per_token);
   EXPECT_EQ(figures_of(summary).count("tpot_p50"), 0U);
   EXPECT_EQ(summary.tokens->output, 160U);
+}
+
+// Replies of 20 pieces, one each 0.15 s, one behind the other: 13 pieces come in two seconds, and
+// in four 20 and 6.
+TEST(SummarizeTrial, TokensCountAsTheyCome) {
+  TrialSamples trial;
+  for (int i = 0; i < 2; ++i) {
+    auto sample = answered(3.0 * i, 3.01);
+    sample.first_token = 3.0 * i + 0.15;
+    sample.last_token = 3.0 * (i + 1);
+    sample.token_events = 20;
+    sample.gaps_begin = trial.gaps.size();
+    trial.gaps.insert(trial.gaps.end(), 19, 0.15F);
+    sample.input_tokens = 5;
+    sample.output_tokens = 40;  // two in each piece
+    trial.samples.push_back(sample);
+  }
+  trial.sending_seconds = 4;
+  const auto longer = summarize_trial(trial, {.warm_up = {.seconds = 0.0}});
+  EXPECT_DOUBLE_EQ(longer.answered_per_second, 0.25);
+  EXPECT_EQ(longer.missed_at_end, 1U);
+  EXPECT_NEAR(longer.tokens->output_per_second.value_or(0), 52.0 / 4, 1e-9);
+  EXPECT_NEAR(longer.tokens->input_per_second.value_or(0), 1.25, 1e-9);
+  trial.samples.pop_back();
+  trial.sending_seconds = 2;
+  const auto none = summarize_trial(trial, {.warm_up = {.seconds = 0.0}});
+  EXPECT_FALSE(none.has_rate());
+  EXPECT_EQ(none.missed_at_end, 1U);
+  EXPECT_NEAR(none.tokens->output_per_second.value_or(0), 26.0 / 2, 1e-9);
+  EXPECT_FALSE(none.tokens->input_per_second);
+  EXPECT_EQ(figures_of(none).count("throughput"), 0U);
+  EXPECT_NEAR(figures_of(none).at("token_throughput"), 13, 1e-9);
+  trial.sending_seconds = 0.1;
+  const auto early = summarize_trial(trial, {.warm_up = {.seconds = 0.0}});
+  EXPECT_EQ(early.tokens->output, 40U);
+  EXPECT_FALSE(early.tokens->output_per_second);
+  EXPECT_EQ(figures_of(early).count("token_throughput"), 0U);
+}
+
+TEST(SummarizeTrial, WhatNothingWritesHasNoRateAndNoSource) {
+  TrialSamples trial;
+  for (int i = 0; i < 10; ++i) {
+    trial.samples.push_back(answered(i, 0.5));
+    trial.samples.back().input_tokens = 7;
+  }
+  trial.sending_seconds = 10;
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_EQ(summary.tokens->output, 0U);
+  EXPECT_FALSE(summary.tokens->output_per_second);
+  EXPECT_EQ(summary.tokens->output_source, "");
+  EXPECT_NEAR(summary.tokens->input_per_second.value_or(0), 7, 1e-9);
+  EXPECT_NEAR(figures_of(summary).at("token_throughput"), 7, 1e-9);
+}
+
+// Of ten a second, each for five: 50 answers come behind the end, and the 50 of the first 4.95 s,
+// where these are cut, come within the rest.
+TEST(SummarizeTrial, AnswersOfTheWarmUpStandForThoseBehindTheEnd) {
+  EXPECT_EQ(tenths([](int) { return 5.05; }).missed_at_end, 50U);
+  EXPECT_EQ(tenths([](int) { return 5.05; }, 4.95).missed_at_end, 0U);
+  EXPECT_TRUE(is_cut_short(50, 100));
+  EXPECT_FALSE(is_cut_short(1, 100));
 }
 
 TEST(SummarizeTrial, TakesATrialWithoutAnswers) {

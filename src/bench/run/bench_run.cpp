@@ -95,33 +95,33 @@ Status run_points(const BenchRunOptions& options, BenchResult& result) {
     trials.push_back(MUSTER_TRY(run_trial(options, point.load, options.seed + trials.size())));
   }
   for (auto& point : result.points) {
-    point.objectives = judge_objectives(options.objectives, mean_figures(point));
+    point.objectives = judge_point(options.objectives, point);
   }
   return Done{};
 }
 
-bool is_kept(const BenchPoint& point) {
-  const auto& summary = point.trials.front().summary;
-  const bool meets =
-      std::ranges::all_of(point.objectives, [](const ObjectiveResult& one) { return one.is_met; });
-  return meets && summary.is_valid() && keeps_up(summary);
-}
-
 Status find_peak(const BenchRunOptions& options, BenchResult& result) {
   auto load = options.points.front().load;
+  const double usual_seconds = load.seconds;
   PeakSearch search({.first_rate = load.arrivals->rate_begin});
   while (const auto rate = search.next_rate()) {
     if (!result.points.empty()) MUSTER_TRY(cool_down(options));
     load.arrivals->rate_begin = load.arrivals->rate_end = *rate;
+    load.seconds =
+        search_seconds(options.objectives, *rate, usual_seconds, options.search_seconds_most);
     BenchPoint point{.load = load_name(load), .trials = {}};
-    options.on_step(point.load);
+    options.on_step(
+        load.seconds > usual_seconds
+            ? fmt::format("{} for {:.0f} s, which the objectives need", point.load, load.seconds)
+            : point.load);
     point.trials.push_back(MUSTER_TRY(run_trial(options, load, options.seed)));
-    point.objectives = judge_objectives(options.objectives, mean_figures(point));
-    search.report(is_kept(point));
+    point.objectives = judge_point(options.objectives, point);
+    search.report(rate_outcome(point));
     result.order.push_back(result.points.size());
     result.points.push_back(std::move(point));
   }
-  result.peak = PeakResult{.rate = search.peak(), .missed = search.missed()};
+  result.peak =
+      PeakResult{.rate = search.peak(), .missed = search.missed(), .unknown = search.unknown()};
   return Done{};
 }
 
@@ -139,6 +139,18 @@ std::string load_name(const LoadOptions& load) {
   if (plan.ramp_seconds > 0)
     return fmt::format("{} {:.6g}..{:.6g}/s", law, plan.rate_begin, plan.rate_end);
   return fmt::format("{} {:.6g}/s", law, plan.rate_begin);
+}
+
+double search_seconds(const std::vector<Objective>& objectives, double rate, double usual,
+                      double most) {
+  double wanted = usual;
+  for (const auto& one : objectives) {
+    if (one.figure.starts_with("itl")) continue;  // an answer has many gaps
+    if (const auto needed = samples_needed_of(one.figure)) {
+      wanted = std::max(wanted, seconds_for_samples(*needed, rate));
+    }
+  }
+  return wanted <= most ? wanted : usual;
 }
 
 Status run_bench(const BenchRunOptions& options, BenchResult& result) {

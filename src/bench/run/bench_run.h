@@ -38,6 +38,9 @@ struct BenchRunOptions {
   WarmUpRule warm_up = {};
   std::vector<Objective> objectives = {};
   bool finds_peak = false;  // of the one open-loop point, under the objectives
+  /// Trials of a search are as long as this at most where that many requests are needed to know the
+  /// objectives; 0: as long as the point says.
+  double search_seconds_most = 0;
   /// Of a text: its tokens. Empty: answers are not counted here.
   std::function<std::uint64_t(std::string_view)> count_tokens = {};
   /// CPU seconds of a server that was started for the run; what is not ours counts as others'.
@@ -50,12 +53,16 @@ struct BenchRunOptions {
   std::function<void(std::string_view)> on_step = [](std::string_view) {};
 };
 
+/// How long a search sends at a rate so that each objective about requests is known: as `usual`, or
+/// longer where that is not enough and `most` is. Threads: pure.
+double search_seconds(const std::vector<Objective>& objectives, double rate, double usual,
+                      double most);
+
 /// Fills in `points`, `order`, `peak` and `server` of a result.
 ///
 /// The trials of all loads are run in a random order, which the seed fixes, so that what drifts on
 /// the machine meets all alike. Trial k of every load has the seed `seed` + k. A search for the
-/// peak tries one trial at each rate; a rate is kept when the objectives are met, the generator was
-/// in time and the server has kept up (trial_summary.h).
+/// peak tries one trial at each rate (`rate_outcome`).
 ///
 /// Errors: those of run_load, and of the two calls. Threads: blocks the calling thread.
 Status run_bench(const BenchRunOptions& options, BenchResult& result);

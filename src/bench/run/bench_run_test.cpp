@@ -93,8 +93,9 @@ TEST_F(BenchRunTest, JudgesObjectives) {
 
 TEST_F(BenchRunTest, LooksForARateThatMissesTheObjective) {
   // Nothing is answered within no time: every rate misses, down to the lowest.
-  auto run = options({{.arrivals = ArrivalPlan{.rate_begin = 0.04}, .requests_most = 1}});
-  run.objectives = *parse_objectives("latency_p50<0s");
+  const ArrivalPlan plan{.law = ArrivalLaw::Constant, .rate_begin = 0.04};  // the first at once
+  auto run = options({{.arrivals = plan, .requests_most = 1}});
+  run.objectives = *parse_objectives("latency_mean<0s");
   run.finds_peak = true;
   BenchResult result;
   ASSERT_TRUE(run_bench(run, result));
@@ -102,7 +103,54 @@ TEST_F(BenchRunTest, LooksForARateThatMissesTheObjective) {
   EXPECT_FALSE(result.peak->rate);
   EXPECT_EQ(result.peak->missed, 0.01);
   EXPECT_EQ(result.points.size(), 3U);
-  EXPECT_EQ(result.points[1].load, "poisson 0.02/s");
+  EXPECT_EQ(result.points[1].load, "constant 0.02/s");
+  EXPECT_TRUE(result.misses_objectives());
+}
+
+// 368 answers and 30 % are 478.4.
+TEST(SearchSeconds, AreAsManyAsThePercentilesNeed) {
+  const auto objectives = *parse_objectives("latency_p99<1s,itl_p999<1s,error_rate<1%");
+  EXPECT_NEAR(search_seconds(objectives, 10, 10, 120), 47.84, 1e-9);
+  EXPECT_EQ(search_seconds(objectives, 100, 10, 120), 10);
+  EXPECT_EQ(search_seconds(objectives, 2, 10, 120), 10) << "239.2 s are more than it may take";
+  EXPECT_EQ(search_seconds(objectives, 10, 10, 0), 10) << "--duration is what it is";
+}
+
+// 84 requests of 20 ms each: their 50th percentile is known, and their 99th is not.
+TEST(RateOutcome, IsUnknownWhereRequestsAreTooFew) {
+  BenchPoint point{.load = "poisson 10/s", .trials = {BenchTrial{}}};
+  auto& trial = point.trials[0];
+  for (int i = 0; i < 84; ++i) {
+    const double at = 0.1 * i;
+    trial.samples.samples.push_back({.intended = at,
+                                     .ready = at,
+                                     .started = at,
+                                     .sent = at,
+                                     .first_byte = at + 0.02,
+                                     .end = at + 0.02,
+                                     .status = 200,
+                                     .outcome = SampleEnd::Answered});
+  }
+  trial.samples.sending_seconds = 8.4;
+  trial.summary =
+      summarize_trial(trial.samples, {.is_open_loop = true, .warm_up = {.seconds = 0.0}});
+  const auto outcome = [&](std::string_view objectives) {
+    point.objectives = judge_point(*parse_objectives(objectives), point);
+    return rate_outcome(point);
+  };
+  EXPECT_EQ(outcome("latency_p50<50ms"), RateOutcome::Met);
+  EXPECT_EQ(outcome("latency_p50<10ms,latency_p99<50ms"), RateOutcome::Missed);
+  EXPECT_EQ(outcome("latency_p50<50ms,latency_p99<50ms"), RateOutcome::Unknown);
+  EXPECT_EQ(point.objectives[0].why_unknown, "");
+  EXPECT_EQ(point.objectives[1].why_unknown, "p99 needs 368 counted answers, and there were 84");
+  EXPECT_EQ(outcome("ttft_p50<50ms"), RateOutcome::Unknown);
+  EXPECT_EQ(point.objectives[0].why_unknown, "no answer that is counted has this time");
+  BenchResult result;
+  result.points = {point, point};
+  EXPECT_FALSE(result.meets_objectives());
+  EXPECT_FALSE(result.misses_objectives());
+  trial.summary.generator.is_in_time = false;
+  EXPECT_EQ(outcome("latency_p99<50ms"), RateOutcome::Missed);
 }
 
 TEST(LoadName, SaysTheLoadInAFewWords) {

@@ -33,6 +33,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kInvalidExit = 22;  // docs/errors.md has them
 constexpr int kObjectiveExit = 24;
+constexpr int kUnknownExit = 25;
 constexpr int kSignalBase = 128;
 constexpr std::size_t kFailuresMost = 3;  // before the first success; as ai_energy_benchmarks
 
@@ -204,7 +205,12 @@ int SweepRun::exit_code_of_points() const {
   const bool is_missed = std::ranges::any_of(kept_, [](const auto& one) {
     return record_value(one.second.record, "summary", "objectives_met") == false;
   });
-  return is_missed ? kObjectiveExit : 0;
+  if (is_missed) return kObjectiveExit;
+  const bool is_unknown = std::ranges::any_of(kept_, [](const auto& one) {
+    return record_value(one.second.record, "config", "slo").is_string() &&
+           record_value(one.second.record, "summary", "objectives_met").is_null();
+  });
+  return is_unknown ? kUnknownExit : 0;
 }
 
 Result<int> SweepRun::finish() const {
