@@ -22,7 +22,7 @@ constexpr std::size_t kErrorShown = 500;  // bytes of what a stream says of an e
 std::optional<std::int64_t> usage_of(const element& json, const char* name) {
   std::int64_t count = 0;
   if (json["usage"][name].get(count) != simdjson::SUCCESS) return std::nullopt;
-  if (count < 0 || count > kTokensMost) return std::nullopt;
+  if (count < 0 || count > kAnswerTokensMost) return std::nullopt;
   return count;
 }
 

@@ -13,12 +13,12 @@ namespace muster {
 
 /// More tokens than one answer can have read or written: what a server says beyond it, or below 0,
 /// is no count. Ten million answers of so many still have a sum that 64 bits hold.
-inline constexpr std::int64_t kTokensMost = 1'000'000'000;
+inline constexpr std::int64_t kAnswerTokensMost = 1'000'000'000;
 
 /// What an answer of an API says, beside its status.
 struct AnswerFacts {
   std::optional<std::string> problem = {};        // why it is not what the API promises
-  std::optional<std::int64_t> input_tokens = {};  // 0 to kTokensMost
+  std::optional<std::int64_t> input_tokens = {};  // 0 to kAnswerTokensMost
   std::optional<std::int64_t> output_tokens = {};
   std::vector<double> token_times = {};  // when each piece of text came, as `on_body` was told
   std::string text = {};                 // all pieces, if they are kept
