@@ -35,16 +35,17 @@ Status load_cuda() {
 // nine products of bfloat16 where it is told to.
 // Source: cuBLAS 13.0, "Environment variables" and "Floating Point Emulation"; torch 2.11,
 // docs/source/notes/cuda.rst, ATen/Context.h and CUDABlas.cpp.
-constexpr std::array<const char*, 10> kProductSettings{"NVIDIA_TF32_OVERRIDE",
-                                                       "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-                                                       "CUBLAS_EMULATE_SINGLE_PRECISION",
-                                                       "CUBLAS_EMULATION_STRATEGY",
-                                                       "CUBLAS_WORKSPACE_CONFIG",
-                                                       "CUBLASLT_WORKSPACE_SIZE",
-                                                       "TORCH_CUBLASLT_UNIFIED_WORKSPACE",
-                                                       "TORCH_BLAS_PREFER_CUBLASLT",
-                                                       "DISABLE_ADDMM_CUDA_LT",
-                                                       "PYTORCH_TUNABLEOP_ENABLED"};
+constexpr std::array<const char*, 9> kProductSettings{"NVIDIA_TF32_OVERRIDE",
+                                                      "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+                                                      "CUBLAS_EMULATE_SINGLE_PRECISION",
+                                                      "CUBLAS_EMULATION_STRATEGY",
+                                                      "CUBLAS_WORKSPACE_CONFIG",
+                                                      "CUBLASLT_WORKSPACE_SIZE",
+                                                      "TORCH_CUBLASLT_UNIFIED_WORKSPACE",
+                                                      "TORCH_BLAS_PREFER_CUBLASLT",
+                                                      "DISABLE_ADDMM_CUDA_LT"};
+
+constexpr const char* kTimedKernels = "PYTORCH_TUNABLEOP_ENABLED";
 
 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT. Source: CUDA driver API 13.0, "Data types used by CUDA
 // driver".
@@ -80,28 +81,49 @@ std::string cuda_class_of(const CudaDeviceFacts& facts) {
   return text;
 }
 
-std::string cuda_class() {
+std::optional<std::string> drop_timed_kernels() {
+  const char* value = std::getenv(kTimedKernels);
+  if (value == nullptr) return std::nullopt;
+  const std::string set = value;
+  ::unsetenv(kTimedKernels);
+  if (set.empty() || set == "0") return std::nullopt;
+  return fmt::format("{}={}", kTimedKernels, set);
+}
+
+// Source: CUDA driver API 13.0, "Error Handling", "Initialization", "Version Management", "Device
+// Management".
+Result<CudaDeviceFacts> find_cuda_device() {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return "none";
-  // Source: CUDA driver API 13.0, "Initialization", "Version Management", "Device Management".
+  if (library == nullptr) return Error{ErrorKind::Unavailable, ::dlerror()};
+  const auto words_of = driver_function<int (*)(int, const char**)>(library, "cuGetErrorString");
   const auto initialise = driver_function<int (*)(unsigned)>(library, "cuInit");
   const auto version_of = driver_function<int (*)(int*)>(library, "cuDriverGetVersion");
   const auto name_of = driver_function<int (*)(char*, int, int)>(library, "cuDeviceGetName");
   const auto attribute_of =
       driver_function<int (*)(int*, int, int)>(library, "cuDeviceGetAttribute");
-  if (initialise == nullptr || version_of == nullptr || name_of == nullptr ||
+  if (words_of == nullptr || initialise == nullptr || version_of == nullptr || name_of == nullptr ||
       attribute_of == nullptr) {
-    return "none";
+    return Error{ErrorKind::Unavailable, "libcuda.so.1 is not the library of a driver"};
   }
   CudaDeviceFacts facts;
   char name[256] = "";
-  if (initialise(0) != 0 || version_of(&facts.driver_version) != 0 ||
-      name_of(name, sizeof name, 0) != 0 ||
-      attribute_of(&facts.multiprocessor_count, kMultiprocessorCount, 0) != 0) {
-    return "none";
+  int code = initialise(0);
+  if (code == 0) code = version_of(&facts.driver_version);
+  if (code == 0) code = name_of(name, sizeof name, 0);
+  if (code == 0) code = attribute_of(&facts.multiprocessor_count, kMultiprocessorCount, 0);
+  if (code != 0) {
+    const char* words = nullptr;
+    const bool is_known = words_of(code, &words) == 0 && words != nullptr;
+    return Error{ErrorKind::Unavailable,
+                 fmt::format("{} (CUDA error {})", is_known ? words : "unknown error", code)};
   }
   facts.name = name;
-  return cuda_class_of(facts);
+  return facts;
+}
+
+std::string cuda_class() {
+  const auto facts = find_cuda_device();
+  return facts ? cuda_class_of(*facts) : "none";
 }
 
 }  // namespace muster::engine

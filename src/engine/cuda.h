@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -32,7 +33,20 @@ struct CudaDeviceFacts {
 /// NVIDIA_TF32_OVERRIDE, are added where they are set.
 std::string cuda_class_of(const CudaDeviceFacts& facts);
 
-/// The same of the visible device: its part of the equality class; "none" without one.
+/// The visible device, as the driver tells of it.
+///
+/// Errors: Unavailable, with the driver's own words: there is no driver, or it cannot open the GPU,
+/// which is lost or not ready yet ("system not yet initialized (CUDA error 802)").
+Result<CudaDeviceFacts> find_cuda_device();
+
+/// The class of the visible device: its part of the equality class; "none" without one.
 std::string cuda_class();
+
+/// With PYTORCH_TUNABLEOP_ENABLED=1 torch times the kernels that a product may have and takes the
+/// fastest, so that chance decides on the order of sums and no name of a class can tell it. Takes
+/// the variable out of this process's environment; "NAME=value" where it had asked for that.
+/// Threads: while the process has one alone, before torch's CUDA part is opened.
+/// Source: torch 2.11, aten/src/ATen/cuda/tunable/README.md.
+std::optional<std::string> drop_timed_kernels();
 
 }  // namespace muster::engine

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/build_info.h"
+#include "engine/cuda.h"
 #include "spec/worker_arguments.h"
 #include "worker/worker.h"
 
@@ -66,6 +67,14 @@ int main(int argc, char** argv) {
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGTERM, SIG_IGN);
 
+  if (arguments->device == muster::DeviceKind::Cuda) {
+    if (const auto dropped = muster::engine::drop_timed_kernels()) {
+      fmt::print(stderr,
+                 "{} is not heeded: two workers would compute with other kernels, and not the same "
+                 "bits\n",
+                 *dropped);
+    }
+  }
   muster::Worker worker(muster::UniqueFd(arguments->socket), arguments->device, arguments->models);
   const auto status = worker.run();
   if (!status && status.error().kind != muster::ErrorKind::Unavailable) {
