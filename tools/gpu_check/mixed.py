@@ -6,13 +6,10 @@ usage: mixed.py MUSTER MODEL TEXTS DEVICES PRECISION      one line of JSON a cas
 import http.client
 import json
 import multiprocessing
-import os
-import pathlib
-import signal
-import subprocess
 import sys
-import threading
 import time
+
+from served import served
 
 SECONDS = 4
 
@@ -41,37 +38,17 @@ def client(port, texts, step, until, answers):
     answers.put((step, len(taken) * step, failures[:3], taken))
 
 
-def wait_until_ready(port):
-    """Returns when the model can be asked; the server begins to listen before."""
-    while True:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        connection.request("GET", "/readyz")
-        if connection.getresponse().status == 200:
-            return
-        time.sleep(0.05)
-
-
-def kill_workers():
-    """kill -9 to every worker of this machine, without pkill, which a bare machine lacks."""
-    for comm in pathlib.Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if comm.read_text().strip() == "muster-worker":
-                os.kill(int(comm.parent.name), signal.SIGKILL)
-        except OSError:
-            pass  # it ended meanwhile
-
-
-def case(name, port, texts, steps, kill=False):
+def case(name, server, texts, steps, kill=False):
     """Runs one client for each of `steps` and prints what the queries took. True where no answer failed."""
     answers, until = multiprocessing.Queue(), time.time() + SECONDS
     # Each has texts of its own, and enough of them for its step where the corpus is short.
     own = [[texts[(i * 5000 + k) % len(texts)] for k in range(max(len(texts), 2 * step))] for i, step in enumerate(steps)]
-    clients = [multiprocessing.Process(target=client, args=(port, own[i], step, until, answers)) for i, step in enumerate(steps)]
+    clients = [multiprocessing.Process(target=client, args=(server.port, own[i], step, until, answers)) for i, step in enumerate(steps)]
     for process in clients:
         process.start()
     if kill:
         time.sleep(SECONDS / 3)
-        kill_workers()
+        server.kill_workers()
     results = [answers.get(timeout=60) for _ in clients]
     for process in clients:
         process.join()
@@ -89,23 +66,14 @@ def main():
     muster, model, corpus, devices, precision = sys.argv[1:]
     with open(corpus, encoding="utf-8") as file:
         texts = file.read().splitlines()
-    server = subprocess.Popen([muster, "serve", f"m={model}", "--listen", "127.0.0.1:0", "--devices", devices, "--precision", precision,
-                               "--no-cache-enabled"], stderr=subprocess.PIPE, text=True)
-    try:
-        log = next(line for line in server.stderr if "listening on " in line)
-        port = int(log.rsplit(":", 1)[1])
-        threading.Thread(target=sys.stderr.writelines, args=(server.stderr,), daemon=True).start()
-        wait_until_ready(port)
-        good = case("warm", port, texts, [1, 256])
-        good &= case("alone", port, texts, [1])
-        good &= case("beside bulk of 256 texts", port, texts, [1, 256])
-        good &= case("beside bulk of two clients", port, texts, [1, 256, 2048])
-        good &= case("the worker killed", port, texts, [1, 256], kill=True)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        code = server.wait(timeout=40)
-    print(json.dumps({"exit_code_after_sigterm": code}))
-    return 0 if good and code == 0 else 1
+    with served(muster, f"m={model}", "--devices", devices, "--precision", precision, "--no-cache-enabled") as server:
+        good = case("warm", server, texts, [1, 256])
+        good &= case("alone", server, texts, [1])
+        good &= case("beside bulk of 256 texts", server, texts, [1, 256])
+        good &= case("beside bulk of two clients", server, texts, [1, 256, 2048])
+        good &= case("the worker killed", server, texts, [1, 256], kill=True)
+    print(json.dumps({"exit_code_after_sigterm": server.exit_code}))
+    return 0 if good and server.exit_code == 0 else 1
 
 
 if __name__ == "__main__":
