@@ -1,6 +1,7 @@
 """random_llama.py OUT [tiny]: a model of Llama 3.2 1B's shape with random weights in bf16, as a folder of safetensors; tiny: a small one.
 
-The head is a matrix of its own. Source of the format: safetensors, README, "Format".
+The head is a matrix of its own. A byte of a text is a token; what the model replies may have any of its tokens, so each has a text.
+Sources: safetensors, README, "Format"; tokenizers, `tokenizer.json`; GPT-2, src/encoder.py, bytes_to_unicode.
 """
 
 import json
@@ -36,6 +37,26 @@ def shapes():
     yield "lm_head.weight", (VOCAB, HIDDEN)
 
 
+def letters_of_bytes():
+    """What stands for each byte: itself where it prints, else one behind U+00FF."""
+    printing = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = iter(range(0x100, 0x200))
+    return [chr(byte if byte in printing else next(others)) for byte in range(256)]
+
+
+def tokenizer():
+    special = ["<unk>", "<s>", "</s>"]
+    texts = special + letters_of_bytes()
+    texts += [f"<{number}>" for number in range(len(texts), VOCAB)]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    added = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": number, "content": text, **added} for number, text in enumerate(special)],
+            "normalizer": None, "pre_tokenizer": level, "post_processor": None, "decoder": level,
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+                      "fuse_unk": False, "byte_fallback": False, "vocab": {text: number for number, text in enumerate(texts)}, "merges": []}}
+
+
 def tiny_values(shape, chance=random.Random(1)):
     """Ones of a vector, else random, in bf16: the upper half of a float. A rehearsal has no torch that Python can import: it wants packages
     that are not there."""
@@ -60,6 +81,7 @@ def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     (out / "config.json").write_text(json.dumps(CONFIG, indent=1))
+    (out / "tokenizer.json").write_text(json.dumps(tokenizer()))
     tensors, end = {}, 0
     for name, shape in shapes():
         size = 2 * math.prod(shape)

@@ -1,6 +1,6 @@
 """report.py RESULTS OUT.json: what `run` printed, step by step, as one result file.
 
-Lines of JSON become objects, the others stay text.
+Lines of JSON become objects, the others stay text. `checks` has those that were held against a limit, by their steps.
 """
 
 import datetime
@@ -26,12 +26,18 @@ def steps(log):
     return result
 
 
+def checks(found):
+    return {name: those for name, step in found.items()
+            if (those := [line for line in step["lines"] if isinstance(line, dict) and "check" in line])}
+
+
 def main():
     results, out = map(pathlib.Path, sys.argv[1:3])
     machine = (results / "machine.txt").read_text().splitlines()
     commit = next(line.removeprefix("muster ") for line in machine if line.startswith("muster "))
+    found = steps((results / "log.txt").read_text())
     report = {"commit": commit, "date": datetime.date.today().isoformat(), "machine": machine,
-              "command": "muster-gpu-check/run RESULTS", "steps": steps((results / "log.txt").read_text())}
+              "command": "muster-gpu-check/run RESULTS", "checks": checks(found), "steps": found}
     out.write_text(json.dumps(report, indent=1) + "\n")
 
 
