@@ -121,6 +121,12 @@ std::string excerpt(std::string_view text, std::size_t size_most) {
   return std::string(text.substr(0, end)) + "…";
 }
 
+std::string_view last_line(std::string_view text) {
+  const auto trimmed = trim(text);
+  const auto end = trimmed.rfind('\n');
+  return end == std::string_view::npos ? trimmed : trimmed.substr(end + 1);
+}
+
 std::optional<std::size_t> invalid_utf8_at(std::string_view text) {
   if (simdjson::validate_utf8(text.data(), text.size())) {
     return std::nullopt;

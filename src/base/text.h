@@ -31,6 +31,9 @@ std::string_view trim(std::string_view text);
 /// a file that may hold anything. No character of UTF-8 is cut.
 std::string excerpt(std::string_view text, std::size_t size_most = 60);
 
+/// The last line that has more than blanks, trimmed on the right; empty where there is none.
+std::string_view last_line(std::string_view text);
+
 /// Where the first byte is that breaks UTF-8; nullopt for valid text.
 /// Source: The Unicode Standard 15.0, table 3-7 (well-formed byte sequences).
 std::optional<std::size_t> invalid_utf8_at(std::string_view text);

@@ -36,6 +36,12 @@ TEST(Trim, TakesBlanksOffBothSides) {
   EXPECT_EQ(trim(" \n"), "");
 }
 
+TEST(LastLine, IsTheLastThatSaysSomething) {
+  EXPECT_EQ(last_line("one\ntwo\n\n"), "two");
+  EXPECT_EQ(last_line("one"), "one");
+  EXPECT_EQ(last_line("\n"), "");
+}
+
 TEST(InvalidUtf8, NamesTheFirstBadByte) {
   EXPECT_EQ(invalid_utf8_at("gr\xC3\xBC\xC3\x9F"), std::nullopt);
   EXPECT_EQ(invalid_utf8_at("ab\xFFz"), 2U);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "coordinator/decoder_workers.h"
 #include "coordinator/silence.h"
 
@@ -85,7 +86,7 @@ void DecoderWorkers::finish_drains(TimePoint now) {
 
 void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
   auto& group = groups_[index];
-  (void)parts_.processes.last_output(
+  const auto output = parts_.processes.last_output(
       index, [&](const std::string& line) { parts_.on_notice(line, index); });
   parts_.processes.leave(index);
   group.pid.reset();
@@ -102,7 +103,12 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
     return;
   }
   if (group.goal == GroupGoal::Restart) return start_soon(index);
-  if (!has_failed) plan_restart(index, death, stream_count);
+  if (has_failed) return;
+  if (!group.was_ended) {
+    group.reason = fmt::format("its worker ended with {}{}{}", death.reason,
+                               output.empty() ? "" : "; it last said: ", last_line(output));
+  }
+  plan_restart(index, death, stream_count);
 }
 
 void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
@@ -112,7 +118,6 @@ void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
   group.memory.reset();
   if (!group.was_ready) ++group.failed_start_count;
   if (group.failed_start_count >= kFailedStartsMost) group.is_asked_for = false;
-  if (!group.was_ended) group.reason = fmt::format("its worker ended with {}", death.reason);
   const auto now = parts_.clock.now();
   // Memory that is too small for a model shows as kills from outside, load after load.
   const bool is_own_fault = death.is_own_fault || group.failed_start_count >= kFailedStartsMost;

@@ -314,6 +314,15 @@ TEST_F(DecoderWorkersTest, AnOperatorHurriesOneThatWaitsForMemory) {
   EXPECT_EQ(start_count(0), 2U);
 }
 
+TEST_F(DecoderWorkersTest, WhatAWorkerLastSaidIsWhyItDoesNotServe) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  processes_->groups[0].output = "one\nmuster-worker: the GPU cannot be opened: no device\n";
+  die(0, {.reason = "exit code 6", .is_own_fault = true});
+  EXPECT_EQ(workers_->view(0).reason,
+            "its worker ended with exit code 6; it last said: muster-worker: the GPU cannot be "
+            "opened: no device");
+}
+
 TEST_F(DecoderWorkersTest, ARestartDoesNotWaitForABackOff) {
   ASSERT_NO_FATAL_FAILURE(make(1));
   for (int i = 0; i < 3; ++i) {

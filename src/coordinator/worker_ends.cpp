@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "coordinator/worker_supervisor.h"
 
 namespace muster {
@@ -18,14 +19,6 @@ constexpr Duration kKillAllowance = std::chrono::seconds(1);
 // Until it is reported that a killed worker does not end. A driver that resets a device holds the
 // processes on it for seconds.
 constexpr Duration kStuckAllowance = std::chrono::seconds(10);
-
-std::string last_line(const std::string& text) {
-  const auto end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const auto begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1,
-                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
-}
 
 }  // namespace
 

@@ -60,11 +60,6 @@ std::uint64_t count_wrong_rows(const ComputeMeasure& measure, const std::vector<
   return wrong;
 }
 
-std::string last_line(const std::string& text) {
-  const auto lines = split(trim(text), '\n');
-  return lines.empty() ? "" : lines.back();
-}
-
 // One worker in the middle of its test.
 class Tester {
  public:
