@@ -115,7 +115,7 @@ TEST_F(DecoderMeasuringTest, WhatWasMeasuredAtTheStartIsServedAndKept) {
   EXPECT_EQ(shown("chat").precision, DecoderPrecision::Bf16);
   EXPECT_TRUE(shown("chat").is_precision_known);
   EXPECT_TRUE(has_kept_verdict());
-  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).usage.reply_tokens, 1U);
+  EXPECT_EQ(answer({.text = "b", .token_limit = 1}).text, "c");
   service_.reset();
   notices_.clear();
   start_loading("hang_at_probe");
@@ -129,12 +129,12 @@ TEST_F(DecoderMeasuringTest, TheFirstOfAStartIsTheFirstWhileItIsMeasured) {
   start_loading("hang_at_probe");
   run_until([&] { return shown("second").state == ModelState::Ready; });
   EXPECT_EQ(message(answer({.text = "a"})), "chat is being loaded");
-  EXPECT_EQ(answer({.model = "second", .text = "a", .token_limit = 1}).usage.reply_tokens, 1U);
+  EXPECT_EQ(answer({.model = "second", .text = "b", .token_limit = 1}).text, "c");
   EXPECT_EQ(service_->models().front().name, "chat");
   ::kill(wait_for_stopped_worker(), SIGCONT);
   run_until([&] { return shown("chat").state == ModelState::Ready; });
   EXPECT_EQ(service_->models().front().name, "chat");
-  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).usage.reply_tokens, 1U);
+  EXPECT_EQ(answer({.text = "b", .token_limit = 1}).text, "c");
 }
 
 // Its memory is taken by others while it is measured. As where no device can load it: a server that
