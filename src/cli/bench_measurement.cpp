@@ -55,7 +55,7 @@ BenchRunOptions run_options(const BenchPlan& plan, const BenchHooks& hooks) {
 }  // namespace
 
 void say_bench_step(std::string_view text) {
-  write_message(message_line(Tone::Notice, text, /*has_color=*/false));
+  say(Tone::Notice, text, ColorChoice::Never);
 }
 
 Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
