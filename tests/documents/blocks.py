@@ -121,7 +121,7 @@ class Blocks:
                                        "reporter: {output_file: sizes.csv}\n")
         line = "muster bench run sizes.yaml 'scenario.input_shapes.batch_size=[1, 8, 16]' 'backend.torch_dtype={}'"
         self.runs(block, line.format("[auto, float32]"), (0, 22))
-        self.runs(block, line.format("[float16, int8] --restart"), (0, 22))
+        self.runs(block, f"{line.format('[float16, int8]')} --restart", (0, 22))
 
     def deploy(self, block, line):
         """As it stands; where muster asks for a word, with that word. The machine has the document's GPUs."""
