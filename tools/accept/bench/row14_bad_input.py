@@ -33,7 +33,7 @@ FILES = {
     "two rates in one text": (BACKEND + 'scenario: {rate: "1,2"}\n', "b.yaml:2: scenario.rate is one rate; a sweep of rates is a list"),
     "an objective that there is not": (BACKEND + 'scenario: {slo: "latency<1s"}\n', "b.yaml:2: scenario.slo: "),
     "a recording that nobody writes": (BACKEND + "metrics: {enabled: false, output_dir: r}\n", "b.yaml:2: metrics.output_dir counts with"),
-    "no YAML": ("backend: [\n", "b.yaml:2: no YAML"),
+    "no YAML": ("backend: [\n", "b.yaml:3: no YAML"),
     "two documents": ("a: 1\n---\nb: 2\n", "more than one document"),
 }
 

@@ -84,7 +84,8 @@ class Sweep:
                 wrong.append(f"{record['point']} has no row")
                 continue
             cells = flat(record)
-            wrong += [f"{record['point']} {name}: {row.get(name)!r} and not {text!r}" for name, text in cells.items() if row.get(name) != text]
+            wrong += [f"{record['point']} {name}: {row.get(name)!r} and not {text!r}" for name, text in cells.items()
+                      if not is_same(row.get(name), text)]
             wrong += [f"{record['point']} {name}: {text!r} in no file" for name, text in row.items() if text and name not in cells]
         return wrong + [f"{point} has no file" for point in rows]
 
@@ -99,6 +100,14 @@ def flat(value, name=""):
     if isinstance(value, list):
         return {name: ",".join(scalar(one) for one in value)}
     return {name: scalar(value)}
+
+
+def is_same(cell, text):
+    """A number may be written with a digit more than the fewest that tell it from its neighbours."""
+    try:
+        return cell == text or float(cell) == float(text)
+    except (TypeError, ValueError):
+        return False
 
 
 def scalar(value):
