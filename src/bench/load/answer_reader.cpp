@@ -26,7 +26,11 @@ std::optional<std::int64_t> usage_of(const element& json, const char* name) {
   return count;
 }
 
-std::string too_long(std::string_view what, std::size_t bytes_most) {
+// cap: what is read whatever was asked for, which may need more.
+std::string too_long(std::string_view what, std::size_t bytes_most, std::size_t cap) {
+  if (bytes_most >= cap) {
+    return fmt::format("the {} is longer than the {} MiB that are read", what, bytes_most >> 20);
+  }
   return fmt::format("the {} is longer than the {} bytes that what was asked for can need", what,
                      bytes_most);
 }
@@ -81,7 +85,7 @@ class ListReader final : public AnswerReader {
     element json;
     simdjson::dom::array items;
     if (is_too_long_) {
-      facts.problem = too_long("answer", bytes_most_);
+      facts.problem = too_long("answer", bytes_most_, kListBytesMost);
     } else if (parser_.parse(body_).get(json) != simdjson::SUCCESS) {
       facts.problem = "the answer is no JSON";
     } else if (json[name()].get(items) != simdjson::SUCCESS) {
@@ -158,7 +162,7 @@ class StreamReader final : public AnswerReader {
   bool on_body(std::string_view bytes, double at) override {
     byte_count_ += bytes.size();
     if (!facts_.problem && byte_count_ > bytes_most_) {
-      facts_.problem = too_long("stream", bytes_most_);
+      facts_.problem = too_long("stream", bytes_most_, kReplyBytesMost);
     }
     if (!facts_.problem) read(bytes, at);  // the first one counts, and nothing behind it is kept
     return byte_count_ <= bytes_most_;
@@ -252,11 +256,13 @@ class StreamReader final : public AnswerReader {
 
 std::unique_ptr<AnswerReader> any_answer_reader() { return std::make_unique<AnyReader>(); }
 
-std::size_t list_bytes_most(std::size_t count, std::size_t request_bytes) {
+std::size_t list_bytes_most(AnswerList list, std::size_t count, std::size_t request_bytes) {
   constexpr std::size_t kItemBytes = 256 << 10;
   constexpr std::size_t kRestBytes = 1 << 20;
   constexpr std::size_t kEscaped = 4;
-  return std::min(kListBytesMost, kRestBytes + count * kItemBytes + kEscaped * request_bytes);
+  constexpr std::size_t kTokenVector = 8 << 10;  // a byte of its text
+  const auto each = list == AnswerList::Vectors ? kTokenVector : kEscaped;
+  return std::min(kListBytesMost, kRestBytes + count * kItemBytes + each * request_bytes);
 }
 
 std::size_t reply_bytes_most(std::uint64_t tokens) {

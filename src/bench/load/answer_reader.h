@@ -50,12 +50,14 @@ std::unique_ptr<AnswerReader> any_answer_reader();
 enum class AnswerList : std::uint8_t { Vectors, Scores };
 
 /// The bytes of an answer with so many items at most, whatever was asked for.
-inline constexpr std::size_t kListBytesMost = 256 << 20;
+inline constexpr std::size_t kListBytesMost = 1ULL << 30;
 
 /// The bytes that an answer with a list of `count` items can need: 256 KiB each, which is a vector
-/// of 10,000 numbers of 25 characters; four times the request, whose texts may come back, escaped;
-/// and 1 MiB for the rest. At most `kListBytesMost`. Threads: pure.
-std::size_t list_bytes_most(std::size_t count, std::size_t request_bytes);
+/// of 10,000 numbers of 25 characters; for each byte of the request four with scores, as its texts
+/// may come back, escaped, and 8 KiB with vectors, as a text may have one a token: 1,300 numbers of
+/// 25 characters where a token has four bytes; and 1 MiB for the rest. At most `kListBytesMost`.
+/// Threads: pure.
+std::size_t list_bytes_most(AnswerList list, std::size_t count, std::size_t request_bytes);
 
 /// A JSON object with a list of `count` items, each with its `index` from 0 to `count` - 1 in any
 /// order, or none with one; and token counts under "usage" where there are any.

@@ -1,6 +1,7 @@
 #include "bench/load/answer_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 namespace muster {
 namespace {
@@ -108,10 +109,32 @@ TEST(ListAnswerReader, KeepsNoMoreThanAnAnswerCanBe) {
   EXPECT_FALSE(read(*reader, body).problem);
 }
 
-// A text alone: 1 MiB, 256 KiB and four times 100 bytes. 4,096 texts would have 1 GiB.
-TEST(ListBytesMost, IsWhatVectorsAndTheRequestCanNeed) {
-  EXPECT_EQ(list_bytes_most(1, 100), 1'048'576U + 262'144U + 400U);
-  EXPECT_EQ(list_bytes_most(4'096, 0), 268'435'456U);
+// What was asked for may need more than is ever read: the sentence says so. The bytes are an
+// address alone, as none of them is looked at.
+TEST(ListAnswerReader, SaysTheMostThatIsRead) {
+  constexpr std::size_t kSize = kListBytesMost + 1;
+  void* const space =
+      ::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(space, MAP_FAILED);
+  const auto reader = list_answer_reader(AnswerList::Vectors, 1);
+  EXPECT_FALSE(reader->on_body({static_cast<const char*>(space), kSize}, 1));
+  EXPECT_EQ(reader->finish().problem, "the answer is longer than the 1024 MiB that are read");
+  ::munmap(space, kSize);
+}
+
+// A text alone: 1 MiB, 256 KiB, and 8 KiB or four bytes for each of 100 bytes. 4,096 texts would
+// have 1 GiB and 1 MiB.
+TEST(ListBytesMost, IsWhatItemsAndTheRequestCanNeed) {
+  EXPECT_EQ(list_bytes_most(AnswerList::Vectors, 1, 100), 1'048'576U + 262'144U + 819'200U);
+  EXPECT_EQ(list_bytes_most(AnswerList::Scores, 1, 100), 1'048'576U + 262'144U + 400U);
+  EXPECT_EQ(list_bytes_most(AnswerList::Vectors, 4'096, 0), 1'073'741'824U);
+}
+
+// 4,096 vectors of 4,096 numbers of 22 bytes; a text of 512 tokens of at least a byte each, with a
+// vector of 128 such numbers a token.
+TEST(ListBytesMost, IsEnoughForHonestServers) {
+  EXPECT_GT(list_bytes_most(AnswerList::Vectors, 4'096, 0), 4'096U * 4'096U * 22U);
+  EXPECT_GT(list_bytes_most(AnswerList::Vectors, 1, 512), 512U * 128U * 22U);
 }
 
 // 16 MiB and 16 KiB a token.

@@ -74,6 +74,9 @@ constexpr std::array<std::string_view, 9> kOwnMembers{"model",  "messages",     
                                                       "input",  "query",          "documents",
                                                       "stream", "stream_options", "max_tokens"};
 
+// Other names of "max_tokens": of OpenAI and of llama.cpp.
+constexpr std::array<std::string_view, 2> kOtherLengths{"max_completion_tokens", "n_predict"};
+
 // Usage counts the tokens of all replies, and their pieces come mixed: neither first token nor time
 // per token would be of one.
 constexpr std::array<std::string_view, 2> kSeveralReplies{"n", "best_of"};
@@ -86,13 +89,18 @@ struct Asked {
 
 AnswerReaderMaker reader_maker(const ApiOptions& options, const Asked& asked, bool keeps_text) {
   const auto count = static_cast<std::size_t>(options.texts_per_request);
-  const auto list_most = list_bytes_most(count, asked.request_bytes);
-  const auto reply_most = reply_bytes_most(asked.tokens);
+  const auto list_reader_maker = [&](AnswerList list) -> AnswerReaderMaker {
+    const auto most = list_bytes_most(list, count, asked.request_bytes);
+    return [=] { return list_answer_reader(list, count, most); };
+  };
+  // What else a body has may ask for more than tokens: "echo" sends the prompt back.
+  const auto reply_most =
+      options.extra_body.empty() ? reply_bytes_most(asked.tokens) : kReplyBytesMost;
   switch (options.api) {
     case BenchApi::Embeddings:
-      return [=] { return list_answer_reader(AnswerList::Vectors, count, list_most); };
+      return list_reader_maker(AnswerList::Vectors);
     case BenchApi::Rerank:
-      return [=] { return list_answer_reader(AnswerList::Scores, count, list_most); };
+      return list_reader_maker(AnswerList::Scores);
     case BenchApi::Chat:
     case BenchApi::Completions:
       return [=] { return stream_answer_reader(keeps_text, reply_most); };
@@ -131,6 +139,12 @@ Status check_extra_body(std::string_view json) {
     if (std::ranges::find(kSeveralReplies, name) != kSeveralReplies.end()) {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("--extra-body has {}: a request is measured with one reply", name)};
+    }
+    if (std::ranges::find(kOtherLengths, name) != kOtherLengths.end()) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("--extra-body has {}, which is another name of max_tokens, and that "
+                               "the benchmark itself sets",
+                               name)};
     }
     if (std::ranges::find(kOwnMembers, name) == kOwnMembers.end()) continue;
     return Error{ErrorKind::InvalidArgument,

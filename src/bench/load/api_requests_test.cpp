@@ -35,9 +35,9 @@ TEST(PrepareRequests, MakesEmbeddingsOfGroups) {
   auto reader = made.make_reader();
   reader->on_body(R"({"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[2]}]})", 0);
   EXPECT_FALSE(reader->finish().problem);
-  // 1 MiB and two vectors of 256 KiB, and the few bytes of the request.
-  EXPECT_TRUE(reader->on_body(std::string(1'572'864, ' '), 0));
-  EXPECT_FALSE(reader->on_body(std::string(1'000, ' '), 0));
+  // 1 MiB and two vectors of 256 KiB, and 8 KiB for each of the 37 bytes of the longer request.
+  EXPECT_TRUE(reader->on_body(std::string(1'572'864 + 37 * 8'192, ' '), 0));
+  EXPECT_FALSE(reader->on_body(" ", 0));
 }
 
 TEST(PrepareRequests, MakesRerankWithTheFirstAsTheQuery) {
@@ -80,8 +80,28 @@ TEST(PrepareRequests, AddsWhatABodyIsToHaveBesides) {
             "--extra-body must be a JSON object, as {\"top_p\": 0.9}: \"[1]\"");
   EXPECT_EQ(check_extra_body(R"({"max_tokens":3})").error().message,
             "--extra-body has max_tokens, which the benchmark itself sets");
+  for (const std::string name : {"max_completion_tokens", "n_predict"}) {
+    EXPECT_EQ(check_extra_body("{\"" + name + "\":3}").error().message,
+              "--extra-body has " + name +
+                  ", which is another name of max_tokens, and that the benchmark itself sets");
+  }
   EXPECT_EQ(check_extra_body(R"({"top_k":1,"n":2})").error().message,
             "--extra-body has n: a request is measured with one reply");
+}
+
+// 16 MiB, and 16 KiB for a token; with "echo" and "logprobs" a prompt comes back behind each.
+TEST(PrepareRequests, BoundsAReplyByItsTokensWhereNothingElseIsAskedFor) {
+  const std::string most(16'777'216 + 16'384, '\n');
+  const auto can_be_longer = [&](const std::string& extra) {
+    const auto made = prepare_requests(
+        url(), {.api = BenchApi::Completions, .output_tokens = {.median = 1}, .extra_body = extra},
+        kTexts, false);
+    auto reader = made.make_reader();
+    EXPECT_TRUE(reader->on_body(most, 0));
+    return reader->on_body("\n", 0);
+  };
+  EXPECT_FALSE(can_be_longer(""));
+  EXPECT_TRUE(can_be_longer(R"({"echo":true,"logprobs":5})"));
 }
 
 TEST(PreparePlainRequests, GetsOrPosts) {
