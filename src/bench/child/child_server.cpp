@@ -69,16 +69,19 @@ std::optional<ErrorKind> kind_of_exit_code(int code) {
   return std::nullopt;
 }
 
-// Of a process that a signal has ended, with the signal: what it said last knows nothing of that.
-// nullopt: it exited, or runs.
-std::optional<std::string> signal_end_of(pid_t pid) {
+// That ended a process. nullopt: it exited, or runs.
+std::optional<int> end_signal_of(pid_t pid) {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       info.si_pid != pid || (info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED)) {
     return std::nullopt;
   }
-  return fmt::format("was ended by signal {} ({})", info.si_status, ::strsignal(info.si_status));
+  return info.si_status;
 }
+
+// What a program said last knows nothing of these; of others, as SIGABRT, it mostly says the
+// reason.
+bool comes_from_outside(int number) { return number == SIGKILL || number == SIGTERM; }
 
 // Until one of them can be read (-1: none), at most so long; a signal ends the wait, too.
 void wait_for(int one, int other, Duration limit) {
@@ -188,20 +191,28 @@ std::string ChildServer::last_words() const {
   return lines.back();
 }
 
+std::string ChildServer::how_it_ended() const {
+  const auto number = end_signal_of(pid_);
+  if (!number) return fmt::format("ended: {}", last_words());
+  auto how = fmt::format("was ended by signal {} ({})", *number, ::strsignal(*number));
+  if (comes_from_outside(*number)) return how;
+  const auto said = last_words();
+  return said.empty() ? how : fmt::format("{}: {}", how, said);
+}
+
 // Of one that has ended before it was ready. What muster says of its own end is a whole sentence,
 // and its exit code tells the kind.
 Error ChildServer::end_error(std::string_view who) const {
-  if (const auto how = signal_end_of(pid_)) {
-    return Error{ErrorKind::Unavailable, fmt::format("{} {}", who, *how)};
-  }
-  const auto said = last_words();
   siginfo_t info{};
   const bool has_exited =
       ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       info.si_pid == pid_ && info.si_code == CLD_EXITED;
   const auto kind = has_exited ? kind_of_exit_code(info.si_status) : std::nullopt;
-  if (kind && said.starts_with(kMusterSays)) return Error{*kind, said.substr(kMusterSays.size())};
-  return Error{ErrorKind::Unavailable, fmt::format("{} ended: {}", who, said)};
+  if (kind) {
+    const auto said = last_words();
+    if (said.starts_with(kMusterSays)) return Error{*kind, said.substr(kMusterSays.size())};
+  }
+  return Error{ErrorKind::Unavailable, fmt::format("{} {}", who, how_it_ended())};
 }
 
 Result<std::unique_ptr<ChildServer>> ChildServer::start(
@@ -272,8 +283,7 @@ Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
 
 Status ChildServer::check_running() const {
   if (!has_ended()) return Done{};
-  const auto how = signal_end_of(pid_).value_or(fmt::format("ended: {}", last_words()));
-  return Error{ErrorKind::Unavailable, fmt::format("the server {}", how)};
+  return Error{ErrorKind::Unavailable, fmt::format("the server {}", how_it_ended())};
 }
 
 std::vector<pid_t> ChildServer::processes() const {

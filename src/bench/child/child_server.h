@@ -56,7 +56,8 @@ class ChildServer {
   Status wait_until_ready(std::string_view target, Duration limit,
                           const std::function<bool()>& is_cancelled) const;
 
-  /// Errors: Unavailable (it has ended; with the signal that ended it, or what it said).
+  /// Errors: Unavailable (it has ended; with the signal that ended it, and what it said, unless it
+  /// was killed or told to end).
   Status check_running() const;
 
   /// Its own process id and those of the processes that it has started, as far as they live.
@@ -79,6 +80,7 @@ class ChildServer {
   bool has_ended() const;
   bool ends_by(TimePoint limit) const;
   std::string last_words() const;
+  std::string how_it_ended() const;
   Error end_error(std::string_view who) const;
 
   const pid_t pid_;

@@ -23,6 +23,15 @@ const auto kNever = [] { return false; };
 
 std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
 
+// Waits for its end; false where it still runs at the limit.
+bool has_ended(const ChildServer& child) {
+  const auto limit = std::chrono::steady_clock::now() + seconds(20);
+  while (child.check_running()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+  }
+  return true;
+}
+
 TEST(ChildServer, ReadsTheAddressThatTheProgramPrints) {
   const auto child =
       ChildServer::start(shell("echo starting; echo 'x listening on http://127.0.0.1:8123 now' "
@@ -52,8 +61,7 @@ TEST(ChildServer, SaysThatTheProgramHasEnded) {
                                         seconds(20), kNever);
   ASSERT_TRUE(child) << child.error().message;
   ASSERT_EQ(::kill((*child)->processes().front(), SIGTERM), 0);
-  while ((*child)->check_running()) {
-  }
+  ASSERT_TRUE(has_ended(**child));
   EXPECT_EQ((*child)->check_running().error().message, "the server ended: no memory");
 }
 
@@ -64,11 +72,24 @@ TEST(ChildServer, SaysWhichSignalEndedTheProgram) {
       kNever);
   ASSERT_TRUE(child) << child.error().message;
   ASSERT_EQ(::kill((*child)->processes().front(), SIGKILL), 0);
-  while ((*child)->check_running()) {
-  }
+  ASSERT_TRUE(has_ended(**child));
   EXPECT_EQ((*child)->check_running().error().message, "the server was ended by signal 9 (Killed)");
   EXPECT_EQ((*child)->wait_until_ready("/readyz", seconds(20), kNever).error().message,
             "the server was ended by signal 9 (Killed)");
+}
+
+// One that gives up by abort() says why before.
+TEST(ChildServer, SaysWhyTheProgramEndedItself) {
+  const auto child = ChildServer::start(
+      shell("ulimit -c 0; trap 'echo terminate called >&2; kill -ABRT $$' TERM; echo listening on "
+            "http://127.0.0.1:8123; while :; do :; done"),
+      seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  ASSERT_EQ(::kill((*child)->processes().front(), SIGTERM), 0);
+  ASSERT_TRUE(has_ended(**child));
+  const std::string how = "the server was ended by signal 6 (Aborted): terminate called";
+  EXPECT_EQ((*child)->check_running().error().message, how);
+  EXPECT_EQ((*child)->wait_until_ready("/readyz", seconds(20), kNever).error().message, how);
 }
 
 // Else it would be waited for half a minute, and be killed.
