@@ -249,13 +249,14 @@ Status remove_unfinished(const std::filesystem::path& path) {
   const auto folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
   std::error_code ignored;
   std::vector<std::filesystem::path> left;  // a folder is not changed while it is read
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (unfinished_name(entry.path()) == target.filename()) left.push_back(entry.path());
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator entry(folder, ignored); entry != end;
+       entry.increment(ignored)) {
+    if (unfinished_name(entry->path()) == target.filename()) left.push_back(entry->path());
   }
   for (const auto& file : left) {
-    std::error_code fault;
-    std::filesystem::remove(file, fault);
-    if (fault) return system_error(file.string(), "remove", fault.value());
+    const auto status = std::filesystem::symlink_status(file, ignored);
+    if (std::filesystem::is_regular_file(status)) std::filesystem::remove(file, ignored);
   }
   return Done{};
 }

@@ -102,9 +102,10 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
 std::filesystem::path unfinished_name(const std::filesystem::path& file);
 
 /// Removes what such writes of `path` have left beside it; of a link, beside the file it leads to.
-/// Whoever calls it keeps others from writing `path` meanwhile.
+/// What cannot be removed, as another user's in /tmp, stays: it is in nobody's way. Whoever calls
+/// it keeps others from writing `path` meanwhile.
 ///
-/// Errors: those of followed_path and of removing.
+/// Errors: those of followed_path.
 Status remove_unfinished(const std::filesystem::path& path);
 
 /// Writes all of `content` to `fd`, retrying short writes and EINTR and waiting for room where `fd`

@@ -179,6 +179,21 @@ TEST_F(FileTest, AFileOverTheLimitIsRefused) {
   EXPECT_TRUE(read_file(folder_ / "a", 5));
 }
 
+TEST_F(FileTest, OnlyFilesAreRemovedAsUnfinished) {
+  const auto left = folder_ / "x.json.0123456789abcdef.tmp";
+  const auto empty = folder_ / "x.json.0123456789abcde0.tmp";
+  const auto full = folder_ / "x.json.0123456789abcde1.tmp";
+  ASSERT_TRUE(write_file_atomically(left, "half"));
+  std::filesystem::create_directory(empty);
+  std::filesystem::create_directory(full);
+  ASSERT_TRUE(write_file_atomically(full / "a", "whole"));
+  const auto removed = remove_unfinished(folder_ / "x.json");
+  EXPECT_TRUE(removed) << removed.error().message;
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(empty));
+  EXPECT_TRUE(std::filesystem::exists(full / "a"));
+}
+
 TEST(UnfinishedName, IsThatOfAWriteThatWasKilled) {
   EXPECT_EQ(unfinished_name("a/x.json.0123456789abcdef.tmp"), "x.json");
   EXPECT_EQ(unfinished_name("x.0123456789abcdef.tmp"), "x");

@@ -19,7 +19,7 @@ Status check_bench_output(const std::filesystem::path& out);
 /// Keeps `out` for one run, and removes what a killed one has left half-written of it; nullopt
 /// where it is no file but a device or a pipe. After check_bench_output.
 ///
-/// Errors: those of OutputLock::take and remove_unfinished.
+/// Errors: those of followed_path and OutputLock::take.
 Result<std::optional<OutputLock>> hold_bench_output(const std::filesystem::path& out);
 
 /// As check_bench_output, of a page of `muster bench report`, which is written over such a page
