@@ -80,6 +80,14 @@ void LoadClient::take_facts(AnswerFacts facts) {
   ended_.token_times = std::move(facts.token_times);
 }
 
+// An overfull answer is one that cannot be, whatever ends it.
+void LoadClient::end_without_answer(SampleEnd outcome, std::string problem) {
+  if (is_overfull_) return take_facts(reader_->finish());
+  ended_.sample.outcome = outcome;
+  ended_.problem = std::move(problem);
+  reader_->drop();
+}
+
 void LoadClient::finish() {
   is_busy_ = false;
   owner_.keep(std::move(ended_));
@@ -102,9 +110,7 @@ void LoadClient::on_end(bool keeps_alive) {
 void LoadClient::on_failed(Error error) {
   if (is_busy_) {
     ended_.sample.end = owner_.now();
-    ended_.sample.outcome = SampleEnd::Broken;
-    ended_.problem = error.message;
-    reader_->drop();
+    end_without_answer(SampleEnd::Broken, error.message);
     finish();
   }
   connection_.reset();
@@ -113,13 +119,7 @@ void LoadClient::on_failed(Error error) {
 
 void LoadClient::give_up(SampleEnd outcome) {
   ended_.sample.end = owner_.now();
-  if (is_overfull_) {
-    take_facts(reader_->finish());
-  } else {
-    ended_.sample.outcome = outcome;
-    ended_.problem = "no answer in time";
-    reader_->drop();
-  }
+  end_without_answer(outcome, "no answer in time");
   connection_.reset();
   finish();
 }

@@ -73,6 +73,7 @@ class LoadClient final : public HttpAnswerSink {
   void on_end(bool keeps_alive) override;
   void on_failed(Error error) override;
   void take_facts(AnswerFacts facts);
+  void end_without_answer(SampleEnd outcome, std::string problem);
   void finish();
 
   LoadClientOwner& owner_;

@@ -265,32 +265,68 @@ TEST_F(LoadGeneratorTest, TellsWhatTheServerSaysOfARefusal) {
                                       "the status is 429: no model x, request 3"}));
 }
 
-// The rest of the answer never comes: without a limit it would be waited for, or kept.
-TEST_F(LoadGeneratorTest, AnAnswerLongerThanItCanBeIsNotWaitedFor) {
-  const DeafServer server;
-  auto target = HttpClientTarget::find(server.url());
-  ASSERT_TRUE(target) << target.error().message;
-  target_ = std::move(*target);
-  const std::jthread flood([&server] {
-    const UniqueFd peer(::accept4(server.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+// Sends a first client 100 bytes of an answer that is said to have a million.
+class FloodServer {
+ public:
+  explicit FloodServer(bool closes) : closes_(closes), thread_([this] { serve(); }) {}
+  ~FloodServer() { ::shutdown(socket_.fd(), SHUT_RDWR); }  // where no client has come
+  FloodServer(const FloodServer&) = delete;
+  FloodServer& operator=(const FloodServer&) = delete;
+  const std::string& url() const { return socket_.url(); }
+
+ private:
+  void serve() const {
+    const UniqueFd peer(::accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     std::array<char, 4096> bytes{};
     EXPECT_GT(::recv(peer.get(), bytes.data(), bytes.size(), 0), 0);
     const auto answer =
         "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + std::string(100, 'x');
     EXPECT_EQ(::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(answer.size()));
+    if (closes_) return;
     while (::recv(peer.get(), bytes.data(), bytes.size(), 0) > 0) continue;  // until it is closed
-  });
-  const auto requests = prepare_plain_requests(target_.url, "/", {}, {});
-  const auto trial =
-      run_load(target_, requests.bytes,
-               [] { return list_answer_reader(AnswerList::Vectors, 1, 50); }, {.requests_most = 1});
+  }
+
+  const DeafServer socket_;
+  const bool closes_;
+  const std::jthread thread_;
+};
+
+// The rest of the answer never comes: without a limit it would be waited for, or kept. Whether the
+// server ends the connection first makes no difference.
+TEST_F(LoadGeneratorTest, AnAnswerLongerThanItCanBeIsNotWaitedFor) {
+  for (const bool closes : {false, true}) {
+    SCOPED_TRACE(closes);
+    const FloodServer server(closes);
+    auto target = HttpClientTarget::find(server.url());
+    ASSERT_TRUE(target) << target.error().message;
+    target_ = std::move(*target);
+    const auto requests = prepare_plain_requests(target_.url, "/", {}, {});
+    const auto trial = run_load(target_, requests.bytes,
+                                [] { return list_answer_reader(AnswerList::Vectors, 1, 50); },
+                                {.requests_most = 1});
+    ASSERT_TRUE(trial) << trial.error().message;
+    ASSERT_EQ(trial->samples.size(), 1U);
+    EXPECT_EQ(trial->samples[0].outcome, SampleEnd::Unreadable);
+    EXPECT_EQ(trial->problems,
+              std::vector<std::string>{
+                  "the answer is longer than the 50 bytes that what was asked for can need"});
+    EXPECT_EQ(trial->last_broken, "");
+  }
+}
+
+// Half an answer that could be one.
+TEST_F(LoadGeneratorTest, TellsWhatTheLastBrokenConnectionSaid) {
+  const FloodServer server(true);
+  auto target = HttpClientTarget::find(server.url());
+  ASSERT_TRUE(target) << target.error().message;
+  target_ = std::move(*target);
+  const auto trial = run({.requests_most = 1});
   ASSERT_TRUE(trial) << trial.error().message;
   ASSERT_EQ(trial->samples.size(), 1U);
-  EXPECT_EQ(trial->samples[0].outcome, SampleEnd::Unreadable);
-  EXPECT_EQ(trial->problems,
-            std::vector<std::string>{
-                "the answer is longer than the 50 bytes that what was asked for can need"});
+  EXPECT_EQ(trial->samples[0].outcome, SampleEnd::Broken);
+  EXPECT_EQ(trial->problems, std::vector<std::string>{trial->last_broken});
+  EXPECT_NE(trial->last_broken, "");
 }
 
 TEST_F(LoadGeneratorTest, GivesUpWhereNoAnswerComes) {

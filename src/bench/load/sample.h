@@ -83,6 +83,7 @@ struct TrialSamples {
   std::uint32_t connections_most = 0;  // at one time
   std::string server;                  // the header of that name; empty: none
   std::vector<std::string> problems;   // the first few sentences of failures, each once
+  std::string last_broken = {};        // that of the last connection that broke; empty: none did
 };
 
 }  // namespace muster

@@ -43,6 +43,7 @@ void SampleRecorder::add(EndedRequest ended) {
   }
   if (keeps_text_) samples_.texts.push_back(std::move(ended.text));
   if (samples_.server.empty()) samples_.server = std::move(ended.server);
+  if (ended.problem && sample.outcome == SampleEnd::Broken) samples_.last_broken = *ended.problem;
   if (ended.problem) keep_problem(sample, std::move(*ended.problem));
   samples_.stages_left_out += ended.timing.left_out;
   for (auto& [name, duration] : ended.timing.stages) {
