@@ -32,8 +32,8 @@ std::optional<std::string> lost_server(const BenchResult& result,
   }
   if (lost == nullptr && doubtful != nullptr && !answers()) lost = doubtful;
   if (lost == nullptr) return std::nullopt;
-  const auto& problems = lost->samples.problems;
-  return problems.empty() ? "the connection broke" : problems.back();
+  const auto& said = lost->samples.last_broken;
+  return said.empty() ? "the connection broke" : said;
 }
 
 }  // namespace muster

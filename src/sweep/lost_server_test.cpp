@@ -8,7 +8,8 @@ namespace {
 BenchResult result_of(const std::vector<SampleEnd>& ends) {
   BenchTrial trial;
   for (const auto end : ends) trial.samples.samples.push_back({.outcome = end});
-  trial.samples.problems = {"h:1: cannot connect: Connection refused"};
+  trial.samples.problems = {"h:1: cannot connect: Connection refused", "the status is 429"};
+  trial.samples.last_broken = "h:1: cannot connect: Connection refused";
   BenchResult result;
   result.points.push_back({.load = "1 client", .trials = {trial}});
   return result;

@@ -190,10 +190,14 @@ Result<std::string> find_served_model(const CommandContext& context, const Sweep
                fmt::format("{}: {}", config.place_of(K::Url), model.error().message)};
 }
 
+// Twice: one that takes a request at a time may have been busy with a last one.
 bool gives_sign_of_life(const SweepConfig& config) {
-  const auto client = HttpClient::open(config.text(K::Url).value_or(""),
-                                       HttpClientOptions{.answer_limit = kSignOfLife});
-  return client && (*client)->call("GET", "/models");
+  const auto answers = [&config] {
+    const auto client = HttpClient::open(config.text(K::Url).value_or(""),
+                                         HttpClientOptions{.answer_limit = kSignOfLife});
+    return client && (*client)->call("GET", "/models");
+  };
+  return answers() || answers();
 }
 
 Result<MeasuredPoint> measure_point(const CommandContext& context, const SweepConfig& config,

@@ -43,7 +43,8 @@ Status check_point_files(const CommandContext& context, const SweepConfig& confi
 Result<std::string> find_served_model(const CommandContext& context, const SweepConfig& config,
                                       PointCommand command);
 
-/// Whether the server of a file that measures one that runs already answers anything within 5 s.
+/// Whether the server of a file that measures one that runs already answers anything within 5 s;
+/// one that does not is asked once more.
 /// Threads: blocks the calling thread.
 bool gives_sign_of_life(const SweepConfig& config);
 
