@@ -142,14 +142,14 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
 }
 
 // Whoever names the model need not have it asked for.
-Error list_error(const Error& error, double seconds_most) {
-  constexpr std::string_view kWayOut = "with --model NAME it is not asked";
+Error list_error(const Error& error, double seconds_most, const ModelListWords& words) {
   if (error.kind == ErrorKind::DeadlineExceeded) {
-    return {error.kind, fmt::format("{} to GET /v1/models (--timeout is {:g} s); {}", error.message,
-                                    seconds_most, kWayOut)};
+    return {error.kind, fmt::format("{} to GET /v1/models ({} is {:g} s); with {} it is not asked",
+                                    error.message, words.timeout, seconds_most, words.model)};
   }
   if (error.kind == ErrorKind::ResourceExhausted) {
-    return {error.kind, fmt::format("{} to GET /v1/models; {}", error.message, kWayOut)};
+    return {error.kind, fmt::format("{} to GET /v1/models; with {} it is not asked", error.message,
+                                    words.model)};
   }
   return error;
 }
@@ -191,7 +191,7 @@ Result<BenchServer> open_bench_server(const CommandContext& context, const Bench
 }
 
 Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server,
-                                       double seconds_most) {
+                                       double seconds_most, const ModelListWords& words) {
   auto access = MUSTER_TRY(server_access(context));
   const CancelWatch watch(is_cancelled);
   access.http.cancel_fd = watch.fd();
@@ -205,7 +205,7 @@ Result<std::string> first_listed_model(const CommandContext& context, const Benc
       access.http));
   say_bench_step(fmt::format("asking {} for its models", url.address()));
   const auto answer = client->call("GET", "/v1/models", server.headers);
-  if (!answer) return list_error(answer.error(), seconds_most);
+  if (!answer) return list_error(answer.error(), seconds_most, words);
   if (answer->status == 401 || answer->status == 403) {
     return server_error(answer->status, answer->body);
   }

@@ -35,12 +35,18 @@ struct BenchServer {
 /// MemoryPatience::kMost.
 Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan);
 
+/// What the model and the limit of an answer are set by, for messages.
+struct ModelListWords {
+  std::string_view model = "--model NAME";
+  std::string_view timeout = "--timeout";
+};
+
 /// The first model that a server lists for the task; empty where it lists none. Says that it asks.
 ///
 /// seconds_most: for the answer. Its list may be 8 MiB long.
 /// Errors: those of HttpClient and of fitting_model; what the server says of a key that it wants.
 Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server,
-                                       double seconds_most);
+                                       double seconds_most, const ModelListWords& words = {});
 
 /// The same of an answer of GET /v1/models. A model of which nothing is said fits every task.
 ///

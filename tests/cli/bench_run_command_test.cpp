@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "bench_run_fixture.h"
+#include "net/http_server.h"
 
 namespace muster {
 namespace {
@@ -233,6 +236,25 @@ TEST_F(BenchRunCommand, MeasuresRepliesOfAnyServer) {
   EXPECT_NE(finished.err.find("no request was answered: the stream has an event that is no JSON"),
             std::string::npos)
       << finished.err;
+}
+
+// The server is this process, and never answers.
+TEST_F(BenchRunCommand, NamesTheKeysWithWhichAServerIsNotAskedForItsModel) {
+  std::vector<HttpRespond> held;
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  const auto server = HttpServer::start(
+      options, [&](const HttpRequest&, const HttpRespond& respond) { held.push_back(respond); });
+  ASSERT_TRUE(server) << server.error().message;
+  const auto address = "127.0.0.1:" + std::to_string((*server)->port());
+  muster_.write("b.yaml", "backend: {url: \"http://" + address +
+                              "\", task: embed}\n"
+                              "scenario: {num_samples: 4, timeout: 200ms}\n"
+                              "reporter: {output_file: x.csv}\n");
+  refuse({}, 5,
+         "b.yaml:1: backend.url: " + address +
+             ": no answer in time to GET /v1/models (scenario.timeout is 0.2 s); with "
+             "backend.model it is not asked");
 }
 
 // 40 requests at 20 to 60 a second take one: 20 t + 20 t^2 are sent within t, so the 21st is sent

@@ -182,7 +182,8 @@ Result<std::string> find_served_model(const CommandContext& context, const Sweep
   const auto own = own_context(context, command);
   const auto find = [&]() -> Result<std::string> {
     const auto server = MUSTER_TRY(open_bench_server(own, command.plan));
-    return first_listed_model(own, server, command.plan.points.front().load.answer_limit_seconds);
+    return first_listed_model(own, server, command.plan.points.front().load.answer_limit_seconds,
+                              {.model = "backend.model", .timeout = "scenario.timeout"});
   };
   auto model = find();
   if (model) return model;
