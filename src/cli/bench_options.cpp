@@ -370,9 +370,8 @@ BenchApi api_of(BenchTask task, const Arguments& arguments) {
 }  // namespace
 
 // As many texts as requests where that number is known, so that no text comes twice and a server's
-// cache cannot answer; between a least and a most number, which bound the time before the run, and
-// no more than have room in memory.
-std::size_t BenchPlan::texts_wanted() const {
+// cache cannot answer; between a least and a most number, which bound the time before the run.
+std::size_t BenchPlan::texts_of_use() const {
   double requests = 0;
   for (const auto& point : points) {
     // A closed loop may be as fast as it likes, and so may the rates of a search.
@@ -392,8 +391,11 @@ std::size_t BenchPlan::texts_wanted() const {
   };
   // Chance may draw some requests more than a rate expects, but none more than --requests says.
   const auto most = texts_of(static_cast<double>(points.front().load.requests_most));
-  const auto wanted = std::max(texts_of(requests), std::min(kTextsLeast, most));
-  return std::min<std::size_t>(wanted, kMadeBytesMost / made_text_bytes(prompt_words));
+  return std::max(texts_of(requests), std::min(kTextsLeast, most));
+}
+
+std::size_t BenchPlan::texts_wanted() const {
+  return std::min<std::size_t>(texts_of_use(), kMadeBytesMost / made_text_bytes(prompt_words));
 }
 
 bool bench_flag_counts(std::string_view flag, std::string_view verb) {

@@ -65,7 +65,9 @@ struct BenchPlan {
     return subject.starts_with("http://") || subject.starts_with("https://") ||
            subject.starts_with("unix:");
   }
-  /// As many different texts as the run can use, and as kMadeBytesMost has room for.
+  /// As many different texts as the run can use, at most kMadeTextsMost.
+  std::size_t texts_of_use() const;
+  /// Of these as many as kMadeBytesMost has room for.
   std::size_t texts_wanted() const;
 };
 

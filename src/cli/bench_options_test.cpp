@@ -138,6 +138,13 @@ TEST(BenchPlan, WantsNoMoreLongTextsThanHaveRoom) {
   EXPECT_EQ(plan({"embed", "http://h:1", "--prompt-words=32000", "--requests=5"})->texts_wanted(),
             5U);
   EXPECT_EQ(plan({"embed", "http://h:1", "--batch=4", "--requests=5"})->texts_wanted(), 20U);
+  // As many as have room are no fewer than the run can use; one more is not made.
+  const auto full = plan({"embed", "http://h:1", "--prompt-words=32000", "--requests=1430"});
+  EXPECT_EQ(full->texts_of_use(), 1'430U);
+  EXPECT_EQ(full->texts_wanted(), 1'430U);
+  const auto over = plan({"embed", "http://h:1", "--prompt-words=32000", "--requests=1431"});
+  EXPECT_EQ(over->texts_of_use(), 1'431U);
+  EXPECT_EQ(over->texts_wanted(), 1'430U);
   EXPECT_EQ(refusal({"embed", "M", "--prompt-words=1000000", "--batch=4096"}),
             "--prompt-words makes requests of about 22.9 GB, of 4096 texts each, and at most 256 "
             "MB are made: take shorter texts or fewer in a request");

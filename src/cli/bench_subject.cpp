@@ -233,10 +233,12 @@ Result<std::string> fitting_model(const std::string& body, BenchTask task) {
 namespace {
 
 // Where making them takes a moment, or not all requests can have one of their own.
-void tell_made_texts(std::size_t count, std::uint64_t bytes) {
+void tell_made_texts(const BenchPlan& plan) {
+  const auto count = plan.texts_wanted();
+  const auto bytes = made_text_bytes(plan.prompt_words);
   constexpr std::uint64_t kTold = 64'000'000;  // a second on a slow machine
   if (count * bytes < kTold) return;
-  const bool is_full = (count + 1) * bytes > kMadeBytesMost;
+  const bool is_full = count < plan.texts_of_use();
   say_bench_step(fmt::format("making {} texts of about {}{}", with_thousands(count),
                              human_bytes(bytes),
                              is_full ? fmt::format(", {} together, which is the most: behind the "
@@ -252,9 +254,8 @@ void tell_made_texts(std::size_t count, std::uint64_t bytes) {
 Result<std::vector<std::string>> bench_texts(const BenchPlan& plan) {
   if (plan.inputs.empty() && plan.task == BenchTask::Http) return std::vector<std::string>();
   if (plan.inputs.empty()) {
-    const auto count = plan.texts_wanted();
-    tell_made_texts(count, made_text_bytes(plan.prompt_words));
-    return generate_texts(plan.prompt_words, count, plan.seed);
+    tell_made_texts(plan);
+    return generate_texts(plan.prompt_words, plan.texts_wanted(), plan.seed);
   }
   auto texts = MUSTER_TRY(read_bench_texts(plan));
   if (texts.empty()) {
