@@ -51,6 +51,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 }
 """
 SERVICE_S, TEXTS, BATCHES = 0.02, 24, [1, 2, 4, 6, 8, 12]
+TRIES = 3  # a busy machine may make every point of a sweep invalid
 
 
 def measure_clock(report):
@@ -62,13 +63,16 @@ def measure_clock(report):
         return
     env = {"LD_PRELOAD": str(library)}
     with null_server("--law", "deterministic", "--mean", SERVICE_S) as url:
-        sweep = Sweep("bench-run-clock")
-        sweep.write("b.yaml", f"backend: {{url: \"{url}\", model: \"null\", task: embed}}\n"
-                              f"scenario: {{num_samples: {TEXTS}, warm_up: none, trials: 2, cooldown: 100ms,\n"
-                              f"  input_shapes: {{batch_size: {BATCHES}}}}}\n"
-                              "reporter: {output_file: x.csv}\n")
-        code, _, said = sweep.run("b.yaml", env=env)
-        results = sweep.results()
+        for _ in range(TRIES):
+            sweep = Sweep("bench-run-clock")
+            sweep.write("b.yaml", f"backend: {{url: \"{url}\", model: \"null\", task: embed}}\n"
+                                  f"scenario: {{num_samples: {TEXTS}, warm_up: none, trials: 2, cooldown: 100ms,\n"
+                                  f"  input_shapes: {{batch_size: {BATCHES}}}}}\n"
+                                  "reporter: {output_file: x.csv}\n")
+            code, _, said = sweep.run("b.yaml", env=env)
+            results = sweep.results()
+            if any(result["run"]["valid"] for result in results):
+                break
         files = {path: path.read_bytes() for path in sweep.files()}
         again, _, said_again = sweep.run("b.yaml", "--resume", env=env)
     begun = [trial["started_at"] for result in results for point in result["points"] for trial in point["trials"]]
@@ -87,7 +91,7 @@ def measure_clock(report):
     kept = {path: path.read_bytes() for path in sweep.files()}
     valid = [path for path, result in zip(files, results) if result["run"]["valid"]]
     report.add(holds("a clock that steps: --resume finds every valid point, and the table is equal to the files",
-                     again in (0, 22) and all(kept.get(path) == files[path] for path in valid) and not sweep.differences(),
+                     again in (0, 22) and valid != [] and all(kept.get(path) == files[path] for path in valid) and not sweep.differences(),
                      f"exit code {again}, {len(valid)} of {len(files)} valid {said_again[-200:] if again not in (0, 22) else ''}"))
 
 
