@@ -112,7 +112,8 @@ std::string unknown_words(const BenchResult& result) {
     const auto needed = samples_needed_of(unknown->objective.figure);
     if (!needed) return words;
     const double sent_seconds = summary.warm_up_seconds + summary.counted_seconds;
-    const double enough = std::max(seconds_for_samples(*needed, rate), 2 * sent_seconds);
+    const double cut = summary.is_warm_up_given ? summary.warm_up_seconds : 0;
+    const double enough = std::max(cut + seconds_for_samples(*needed, rate), 2 * sent_seconds);
     return words + fmt::format(": --duration {:.0f}s", std::ceil(enough));
   }
   return words + " they are not known";

@@ -107,8 +107,8 @@ Status find_peak(const BenchRunOptions& options, BenchResult& result) {
   while (const auto rate = search.next_rate()) {
     if (!result.points.empty()) MUSTER_TRY(cool_down(options));
     load.arrivals->rate_begin = load.arrivals->rate_end = *rate;
-    load.seconds =
-        search_seconds(options.objectives, *rate, usual_seconds, options.search_seconds_most);
+    load.seconds = search_seconds(options.objectives, *rate, usual_seconds,
+                                  options.search_seconds_most, options.warm_up);
     BenchPoint point{.load = load_name(load), .trials = {}};
     options.on_step(
         load.seconds > usual_seconds
@@ -142,12 +142,12 @@ std::string load_name(const LoadOptions& load) {
 }
 
 double search_seconds(const std::vector<Objective>& objectives, double rate, double usual,
-                      double most) {
+                      double most, const WarmUpRule& warm_up) {
   double wanted = usual;
   for (const auto& one : objectives) {
     if (one.figure.starts_with("itl")) continue;  // an answer has many gaps
     if (const auto needed = samples_needed_of(one.figure)) {
-      wanted = std::max(wanted, seconds_for_samples(*needed, rate));
+      wanted = std::max(wanted, warm_up.seconds.value_or(0) + seconds_for_samples(*needed, rate));
     }
   }
   return wanted <= most ? wanted : usual;

@@ -110,10 +110,17 @@ TEST_F(BenchRunTest, LooksForARateThatMissesTheObjective) {
 // 368 answers and 30 % are 478.4.
 TEST(SearchSeconds, AreAsManyAsThePercentilesNeed) {
   const auto objectives = *parse_objectives("latency_p99<1s,itl_p999<1s,error_rate<1%");
-  EXPECT_NEAR(search_seconds(objectives, 10, 10, 120), 47.84, 1e-9);
-  EXPECT_EQ(search_seconds(objectives, 100, 10, 120), 10);
-  EXPECT_EQ(search_seconds(objectives, 2, 10, 120), 10) << "239.2 s are more than it may take";
-  EXPECT_EQ(search_seconds(objectives, 10, 10, 0), 10) << "--duration is what it is";
+  EXPECT_NEAR(search_seconds(objectives, 10, 10, 120, {}), 47.84, 1e-9);
+  EXPECT_EQ(search_seconds(objectives, 100, 10, 120, {}), 10);
+  EXPECT_EQ(search_seconds(objectives, 2, 10, 120, {}), 10) << "239.2 s are more than it may take";
+  EXPECT_EQ(search_seconds(objectives, 10, 10, 0, {}), 10) << "--duration is what it is";
+}
+
+// Of 10 s the first nine are not counted, and 4.784 s are needed: 13.784 s.
+TEST(SearchSeconds, AddAGivenWarmUpToWhatIsNeeded) {
+  const auto objectives = *parse_objectives("latency_p99<1s");
+  EXPECT_NEAR(search_seconds(objectives, 100, 10, 120, {.seconds = 9.0}), 13.784, 1e-9);
+  EXPECT_EQ(search_seconds(objectives, 100, 10, 12, {.seconds = 9.0}), 10);
 }
 
 // 84 requests of 20 ms each: their 50th percentile is known, and their 99th is not.
