@@ -54,9 +54,7 @@ BenchRunOptions run_options(const BenchPlan& plan, const BenchHooks& hooks) {
 
 }  // namespace
 
-void say_bench_step(std::string_view text) {
-  say(Tone::Notice, text, ColorChoice::Never);
-}
+void say_bench_step(std::string_view text) { say(Tone::Notice, text, ColorChoice::Never); }
 
 Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
                             const BenchHooks& hooks) {
