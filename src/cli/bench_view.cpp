@@ -276,13 +276,13 @@ std::string requests_line(const BenchPoint& point) {
 
 // Of all trials: what their rates miss is no chance that several of them would show.
 std::string cut_rate_line(const BenchPoint& point) {
-  std::uint64_t missed = 0;
-  std::uint64_t answered = 0;
+  CutRate rate;
   for (const auto& trial : point.trials) {
-    missed += trial.summary.missed_at_end;
-    answered += trial.summary.answered;
+    rate.missed_at_end += trial.summary.missed_at_end;
+    rate.answered += trial.summary.answered;
+    rate.has_kept_up = rate.has_kept_up && trial.summary.has_kept_up;
   }
-  const auto text = cut_rate_text(missed, answered);
+  const auto text = cut_rate_text(rate);
   return text.empty() ? text : text + "\n";
 }
 

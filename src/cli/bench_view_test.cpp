@@ -178,6 +178,22 @@ TEST(BenchText, AnswersLongerThanTheTrialHaveNoRate) {
             std::string::npos);
 }
 
+// 100 requests a second for ten seconds, of which the server does 50: the last answer comes after
+// 20 s, and 50/s is what it can do. Latencies grow by 0.01 s a request.
+TEST(BenchText, TheRateOfAQueueThatGrowsIsNotCutShort) {
+  BenchTrial one;
+  for (int i = 0; i < 1000; ++i) {
+    one.samples.samples.push_back(answered(0.01 * i, 0.015 + 0.01 * i));
+  }
+  one.samples.sending_seconds = 10;
+  one.summary = summarize_trial(
+      one.samples, {.is_open_loop = true, .offered_per_second = 100, .warm_up = {.seconds = 0.0}});
+  EXPECT_EQ(one.summary.missed_at_end, 500U);  // 0.02 i + 0.015 s is within ten for 500 of them
+  const auto text = bench_text(result({one}), 200);
+  EXPECT_NE(text.find("100/s offered, 100/s sent, 50.0/s answered\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("too low"), std::string::npos) << text;
+}
+
 // 0 of 1,000: by Wilson's interval up to z^2 / (n + z^2) = 3.8415 / 1003.8415.
 TEST(BenchText, AnErrorRateOfNothingHasAnInterval) {
   const auto made = result({trial(0.02), trial(0.02)});

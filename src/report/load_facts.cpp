@@ -86,13 +86,13 @@ void add_steadiness(const ReportLoad& load, std::vector<LoadWarning>& warnings) 
 }
 
 void add_cut_rate(const ReportLoad& load, std::vector<LoadWarning>& warnings) {
-  std::uint64_t missed = 0;
-  std::uint64_t answered = 0;
+  CutRate rate;
   for (const auto& trial : load.trials) {
-    missed += trial.missed_at_end;
-    answered += trial.answered.value_or(0);
+    rate.missed_at_end += trial.missed_at_end;
+    rate.answered += trial.answered.value_or(0);
+    rate.has_kept_up = rate.has_kept_up && trial.has_kept_up;
   }
-  const auto why = cut_rate_text(missed, answered);
+  const auto why = cut_rate_text(rate);
   if (!why.empty()) warnings.push_back(warning("CUT SHORT", why));
 }
 

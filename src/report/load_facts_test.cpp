@@ -89,6 +89,8 @@ TEST(Warnings, NameARateThatMissesItsEnds) {
   EXPECT_EQ(first_sentence(result),
             "CUT SHORT: 100 of 500 answers came after the sending had ended: answers/s may be up "
             "to 20 % too low, whatever its interval says; let --duration be longer");
+  trial.has_kept_up = false;
+  EXPECT_EQ(first_sentence(result), "") << "they waited in a queue";
 }
 
 TEST(Warnings, WhatIsNotKnownIsNotMissed) {

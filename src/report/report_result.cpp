@@ -198,6 +198,7 @@ ReportTrial trial_of(const Json& json) {
   trial.counted_seconds = std::max(number_of(json, "counted_seconds").value_or(0), 0.0);
   trial.is_steady = truth_of(json, "steady");
   trial.drift = number_of(json, "drift");
+  trial.has_kept_up = truth_of(json, "kept_up").value_or(true);
   add_counts(json, trial);
   for (const auto& name : kTimes) {
     auto distribution = distribution_of(member(json, name.key));

@@ -40,6 +40,7 @@ struct ReportTrial {
   double counted_seconds = 0;
   std::optional<bool> is_steady = {};
   std::optional<double> drift = {};
+  bool has_kept_up = true;                         // also where the result does not say
   std::optional<std::uint64_t> warm_up_sent = {};  // not among the others
   std::optional<std::uint64_t> sent = {};
   std::optional<std::uint64_t> answered = {};

@@ -29,6 +29,7 @@ BenchTrial trial() {
   made.samples.problems = {"<b>"};
   made.summary = summarize_trial(
       made.samples, {.is_open_loop = true, .offered_per_second = 100, .warm_up = {.seconds = 0.0}});
+  made.summary.has_kept_up = false;  // as it is written, whatever the samples say
   return made;
 }
 
@@ -62,6 +63,7 @@ TEST(ReadReportResult, HasWhatWasWritten) {
   const auto& one = load.trials[0];
   EXPECT_EQ(one.started_at, 5.5);
   EXPECT_TRUE(one.is_valid);
+  EXPECT_FALSE(one.has_kept_up);
   EXPECT_EQ(one.sent, 101U);
   EXPECT_EQ(one.answered, 100U);
   ASSERT_EQ(one.failed.size(), 1U);

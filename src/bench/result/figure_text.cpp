@@ -61,19 +61,21 @@ std::string stage_doubts_text(const StageDoubts& doubts, std::uint64_t answered)
   return text;
 }
 
-std::string cut_rate_text(std::uint64_t missed_at_end, std::uint64_t answered) {
+std::string cut_rate_text(const CutRate& rate) {
   constexpr double kPerCent = 100;
-  if (!is_cut_short(missed_at_end, answered)) return {};
-  const auto which =
-      fmt::format("{} of {} answers", with_thousands(missed_at_end), with_thousands(answered));
-  if (missed_at_end >= answered) {
+  if (!is_cut_short(rate.missed_at_end, rate.answered)) return {};
+  const auto which = fmt::format("{} of {} answers", with_thousands(rate.missed_at_end),
+                                 with_thousands(rate.answered));
+  if (rate.missed_at_end >= rate.answered) {
     return which +
            " came after the sending had ended, so there is no rate: let --duration be longer";
   }
+  if (!rate.has_kept_up) return {};
   return fmt::format(
       "{} came after the sending had ended: answers/s may be up to {:.0f} % too low, whatever its "
       "interval says; let --duration be longer",
-      which, kPerCent * static_cast<double>(missed_at_end) / static_cast<double>(answered));
+      which,
+      kPerCent * static_cast<double>(rate.missed_at_end) / static_cast<double>(rate.answered));
 }
 
 std::string time_text(double seconds) {

@@ -37,9 +37,17 @@ std::string_view token_source_words(std::string_view source);
 /// where nothing speaks against them. answered: requests that are counted.
 std::string stage_doubts_text(const StageDoubts& doubts, std::uint64_t answered);
 
+/// What the rates of a load miss at their ends: sums over its trials.
+struct CutRate {
+  std::uint64_t missed_at_end = 0;  // of those answered
+  std::uint64_t answered = 0;
+  bool has_kept_up = true;  // in each trial
+};
+
 /// That a rate is cut short (`is_cut_short`), or that there is none for that reason, as one
-/// sentence without its end; empty where neither is. missed_at_end: of the `answered` requests.
-std::string cut_rate_text(std::uint64_t missed_at_end, std::uint64_t answered);
+/// sentence without its end; empty where neither is, and of a queue that grew where there is a
+/// rate: it is that of the server.
+std::string cut_rate_text(const CutRate& rate);
 
 /// A time in the unit that suits it: "0.213 ms", "12.3 ms", "4.56 s".
 std::string time_text(double seconds);

@@ -53,14 +53,23 @@ TEST(FigureText, RatiosFarFromOneAreBounds) {
 
 // A fifth of the answers is what is told of.
 TEST(CutRateText, SaysHowMuchARateMisses) {
-  EXPECT_EQ(cut_rate_text(0, 0), "");
-  EXPECT_EQ(cut_rate_text(1, 6), "");
-  EXPECT_EQ(cut_rate_text(1, 5),
+  EXPECT_EQ(cut_rate_text({}), "");
+  EXPECT_EQ(cut_rate_text({.missed_at_end = 1, .answered = 6}), "");
+  EXPECT_EQ(cut_rate_text({.missed_at_end = 1, .answered = 5}),
             "1 of 5 answers came after the sending had ended: answers/s may be up to 20 % too low, "
             "whatever its interval says; let --duration be longer");
-  EXPECT_EQ(cut_rate_text(2, 2),
+  EXPECT_EQ(cut_rate_text({.missed_at_end = 2, .answered = 2}),
             "2 of 2 answers came after the sending had ended, so there is no rate: let --duration "
             "be longer");
+}
+
+// Half of the answers wait in a queue that the server cannot keep short: longer trials have a
+// longer queue, and the same rate.
+TEST(CutRateText, SaysNothingOfAQueueThatGrew) {
+  EXPECT_EQ(cut_rate_text({.missed_at_end = 500, .answered = 1000, .has_kept_up = false}), "");
+  EXPECT_NE(cut_rate_text({.missed_at_end = 500, .answered = 1000}), "");
+  const auto none = cut_rate_text({.missed_at_end = 2, .answered = 2, .has_kept_up = false});
+  EXPECT_NE(none.find("so there is no rate"), std::string::npos) << none;
 }
 
 }  // namespace

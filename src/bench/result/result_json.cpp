@@ -199,7 +199,8 @@ Json trial_json(const BenchTrial& trial) {
             {"warm_up_seconds", summary.warm_up_seconds},
             {"counted_seconds", summary.counted_seconds},
             {"steady", or_null(summary.is_steady)},
-            {"drift", summary.drift}};
+            {"drift", summary.drift},
+            {"kept_up", summary.has_kept_up}};
   add_figures(json, summary);
   json["connections"] = {{"opened", trial.samples.connections_opened},
                          {"busy_most", trial.samples.connections_most}};

@@ -61,6 +61,7 @@ TEST(ResultJson, HoldsFiguresAndSamples) {
   EXPECT_EQ(first["latency"]["p99"], nullptr);
   EXPECT_EQ(first["first_token"], nullptr);
   EXPECT_EQ(first["server_stage_doubts"], (Json{{"too_long", 0}, {"left_out", 0}}));
+  EXPECT_EQ(first["kept_up"], true);
   const auto& samples = first["samples"];
   EXPECT_EQ(samples["intended_ns"].size(), 81U);
   EXPECT_EQ(samples["latency_ns"][0], 20'000'000);
@@ -81,12 +82,14 @@ TEST(ResultJson, WhatWasNotMeasuredIsNull) {
   one.samples.samples[0].input_tokens = 7;
   one.samples.stages.clear();
   one.summary = summarize_trial(one.samples, {.warm_up = {.seconds = 0.0}});
+  one.summary.has_kept_up = false;
   point.objectives = judge_point(*parse_objectives("throughput>0.1,latency_p50<1s"), point);
   made.peak = PeakResult{.rate = {}, .missed = {}, .unknown = 10};
   const auto json = Json::parse(result_json(made));
   const auto& trial = json["points"][0]["trials"][0];
   EXPECT_EQ(trial["per_second"]["answered"], nullptr);
   EXPECT_EQ(trial["requests"]["missed_at_end"], 1);
+  EXPECT_EQ(trial["kept_up"], false);
   EXPECT_EQ(trial["tokens"], (Json{{"input", 7},
                                    {"output", 0},
                                    {"input_per_second", nullptr},

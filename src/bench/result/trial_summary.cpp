@@ -299,6 +299,7 @@ TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
         return sample.intended >= summary.warm_up_seconds &&
                (sample.ready > sample.intended || sample.outcome == SampleEnd::Unsent);
       });
+  summary.has_kept_up = !plan.is_open_loop || keeps_up(summary);
   return summary;
 }
 

@@ -103,6 +103,7 @@ struct TrialSummary {
   std::optional<TokenCounts> tokens;
   GeneratorCheck generator;
   bool is_saturated = false;  // requests waited for a connection
+  bool has_kept_up = true;    // `keeps_up`, of an open loop; a closed one waits for the server
 
   std::uint64_t failed_count() const { return sent - answered; }
   /// Whether `answered_per_second` was measured: it is not where there was no time, nor where all
@@ -131,7 +132,9 @@ double lag_limit(double latency_p50);
 TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan);
 
 /// Whether a rate misses so many answers at its end that its interval does not show it: a fifth of
-/// them, as where each takes a quarter of the trial. Threads: pure.
+/// them, as where each takes a quarter of the trial. Where the server has not kept up it says
+/// nothing: what waits in the queue at the end was not missed, and the rate is the server's own.
+/// Threads: pure.
 bool is_cut_short(std::uint64_t missed_at_end, std::uint64_t answered);
 
 /// Whether the server has answered as fast as it was asked, so that no queue grew: 95 % of what was

@@ -184,6 +184,19 @@ TEST(KeepsUp, AQueueThatGrowsIsOne) {
   EXPECT_FALSE(keeps_up(tenths([](int i) { return 0.1 + 0.1 * i; })));
 }
 
+// Of ten a second the server does five, the last at 20.05 s: 49 of the answers come in the ten.
+TEST(SummarizeTrial, KnowsWhetherTheServerHasKeptUp) {
+  const auto queue = tenths([](int i) { return 0.25 + 0.1 * i; });
+  EXPECT_FALSE(queue.has_kept_up);
+  EXPECT_EQ(queue.missed_at_end, 51U);
+  EXPECT_DOUBLE_EQ(queue.answered_per_second, 4.9);
+  EXPECT_TRUE(tenths([](int) { return 5.0; }).has_kept_up);
+  TrialSamples closed;
+  closed.samples = {answered(0, 3), answered(3, 3)};
+  closed.sending_seconds = 4;
+  EXPECT_TRUE(summarize_trial(closed, {.warm_up = {.seconds = 0.0}}).has_kept_up);
+}
+
 TEST(LagLimit, IsAHundredthOfLongLatencies) {
   EXPECT_DOUBLE_EQ(lag_limit(0.002), 0.001);
   EXPECT_DOUBLE_EQ(lag_limit(5), 0.05);
