@@ -280,6 +280,7 @@ std::string cut_rate_line(const BenchPoint& point) {
   for (const auto& trial : point.trials) {
     rate.missed_at_end += trial.summary.missed_at_end;
     rate.answered += trial.summary.answered;
+    rate.counted_seconds += trial.summary.counted_seconds;
     rate.has_kept_up = rate.has_kept_up && trial.summary.has_kept_up;
   }
   const auto text = cut_rate_text(rate);

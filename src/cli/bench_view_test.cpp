@@ -163,7 +163,7 @@ TEST(BenchText, AnswersLongerThanTheTrialHaveNoRate) {
   EXPECT_EQ(first_line(bench_text(result({one, one}), 80)),
             "poisson 50/s: no rate, 2 trials; 0 of 2 failed");
   const std::string why =
-      "came after the sending had ended, so there is no rate: let --duration be longer\n";
+      "came after the sending had ended, so there is no rate: let it send longer\n";
   EXPECT_NE(bench_text(result({one, one}), 120).find("2 of 2 answers " + why), std::string::npos);
   const auto text = bench_text(result({one}), 120);
   EXPECT_NE(text.find("requests: 1 sent, 1 answered, no rate of answers\n1 of 1 answers " + why),

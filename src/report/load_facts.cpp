@@ -90,6 +90,7 @@ void add_cut_rate(const ReportLoad& load, std::vector<LoadWarning>& warnings) {
   for (const auto& trial : load.trials) {
     rate.missed_at_end += trial.missed_at_end;
     rate.answered += trial.answered.value_or(0);
+    rate.counted_seconds += trial.counted_seconds;
     rate.has_kept_up = rate.has_kept_up && trial.has_kept_up;
   }
   const auto why = cut_rate_text(rate);

@@ -88,7 +88,7 @@ TEST(Warnings, NameARateThatMissesItsEnds) {
   trial.missed_at_end = 100;
   EXPECT_EQ(first_sentence(result),
             "CUT SHORT: 100 of 500 answers came after the sending had ended: answers/s may be up "
-            "to 20 % too low, whatever its interval says; let --duration be longer");
+            "to 20 % too low, whatever its interval says; let it send longer");
   trial.has_kept_up = false;
   EXPECT_EQ(first_sentence(result), "") << "they waited in a queue";
 }

@@ -24,11 +24,14 @@ std::uint64_t sample_count(const TrialSummary& summary, std::string_view kind) {
 }
 
 std::string why_no_rate(const BenchPoint& point) {
-  const bool is_cut = std::ranges::any_of(point.trials, [](const BenchTrial& trial) {
-    return trial.summary.answered > 0 && !trial.summary.has_rate();
-  });
-  return is_cut ? "no answer ended while requests were sent: let --duration be longer"
-                : "nothing was counted";
+  for (const auto& trial : point.trials) {
+    const auto& summary = trial.summary;
+    if (summary.answered == 0 || summary.has_rate()) continue;
+    return summary.counted_seconds > 0
+               ? "no answer ended while requests were sent: let it send longer"
+               : "all requests that count were sent at one moment";
+  }
+  return "nothing was counted";
 }
 
 std::string why_unknown(const BenchPoint& point, std::string_view figure) {

@@ -64,16 +64,19 @@ std::string stage_doubts_text(const StageDoubts& doubts, std::uint64_t answered)
 std::string cut_rate_text(const CutRate& rate) {
   constexpr double kPerCent = 100;
   if (!is_cut_short(rate.missed_at_end, rate.answered)) return {};
+  const bool has_none = rate.missed_at_end >= rate.answered;
+  if (has_none && rate.counted_seconds <= 0) {
+    return "all requests that count were sent at one moment, so there is no rate";
+  }
   const auto which = fmt::format("{} of {} answers", with_thousands(rate.missed_at_end),
                                  with_thousands(rate.answered));
-  if (rate.missed_at_end >= rate.answered) {
-    return which +
-           " came after the sending had ended, so there is no rate: let --duration be longer";
+  if (has_none) {
+    return which + " came after the sending had ended, so there is no rate: let it send longer";
   }
   if (!rate.has_kept_up) return {};
   return fmt::format(
       "{} came after the sending had ended: answers/s may be up to {:.0f} % too low, whatever its "
-      "interval says; let --duration be longer",
+      "interval says; let it send longer",
       which,
       kPerCent * static_cast<double>(rate.missed_at_end) / static_cast<double>(rate.answered));
 }

@@ -41,6 +41,7 @@ std::string stage_doubts_text(const StageDoubts& doubts, std::uint64_t answered)
 struct CutRate {
   std::uint64_t missed_at_end = 0;  // of those answered
   std::uint64_t answered = 0;
+  double counted_seconds = 0;
   bool has_kept_up = true;  // in each trial
 };
 

@@ -57,10 +57,16 @@ TEST(CutRateText, SaysHowMuchARateMisses) {
   EXPECT_EQ(cut_rate_text({.missed_at_end = 1, .answered = 6}), "");
   EXPECT_EQ(cut_rate_text({.missed_at_end = 1, .answered = 5}),
             "1 of 5 answers came after the sending had ended: answers/s may be up to 20 % too low, "
-            "whatever its interval says; let --duration be longer");
-  EXPECT_EQ(cut_rate_text({.missed_at_end = 2, .answered = 2}),
-            "2 of 2 answers came after the sending had ended, so there is no rate: let --duration "
-            "be longer");
+            "whatever its interval says; let it send longer");
+  EXPECT_EQ(cut_rate_text({.missed_at_end = 2, .answered = 2, .counted_seconds = 1}),
+            "2 of 2 answers came after the sending had ended, so there is no rate: let it send "
+            "longer");
+}
+
+// As a trace has them whose times are all 0: a longer one of that kind has no rate either.
+TEST(CutRateText, RequestsOfOneMomentHaveNoRateHoweverLong) {
+  EXPECT_EQ(cut_rate_text({.missed_at_end = 9, .answered = 9}),
+            "all requests that count were sent at one moment, so there is no rate");
 }
 
 // Half of the answers wait in a queue that the server cannot keep short: longer trials have a
@@ -68,7 +74,8 @@ TEST(CutRateText, SaysHowMuchARateMisses) {
 TEST(CutRateText, SaysNothingOfAQueueThatGrew) {
   EXPECT_EQ(cut_rate_text({.missed_at_end = 500, .answered = 1000, .has_kept_up = false}), "");
   EXPECT_NE(cut_rate_text({.missed_at_end = 500, .answered = 1000}), "");
-  const auto none = cut_rate_text({.missed_at_end = 2, .answered = 2, .has_kept_up = false});
+  const auto none = cut_rate_text(
+      {.missed_at_end = 2, .answered = 2, .counted_seconds = 1, .has_kept_up = false});
   EXPECT_NE(none.find("so there is no rate"), std::string::npos) << none;
 }
 

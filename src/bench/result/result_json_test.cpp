@@ -97,15 +97,23 @@ TEST(ResultJson, WhatWasNotMeasuredIsNull) {
                                    {"output_source", nullptr}}));
   EXPECT_FALSE(trial["figures"].contains("throughput"));
   EXPECT_FALSE(json["points"][0]["over_trials"].contains("throughput"));
-  EXPECT_EQ(json["points"][0]["objectives"][0],
-            (Json{{"objective", "throughput>0.1"},
-                  {"value", nullptr},
-                  {"met", false},
-                  {"why_unknown",
-                   "no answer ended while requests were sent: let --duration be longer"}}));
+  EXPECT_EQ(
+      json["points"][0]["objectives"][0],
+      (Json{{"objective", "throughput>0.1"},
+            {"value", nullptr},
+            {"met", false},
+            {"why_unknown", "no answer ended while requests were sent: let it send longer"}}));
   EXPECT_EQ(json["points"][0]["objectives"][1]["why_unknown"],
             "p50 needs 6 counted answers, and there were 1");
   EXPECT_EQ(json["peak"], (Json{{"rate", nullptr}, {"missed", nullptr}, {"unknown", 10.0}}));
+}
+
+TEST(ResultJson, ALoadOfOneMomentSaysWhyItHasNoRate) {
+  auto made = result(0.02);
+  auto& point = made.points[0];
+  for (auto& one : point.trials) one.summary.counted_seconds = 0;
+  point.objectives = judge_point(*parse_objectives("throughput>0.1"), point);
+  EXPECT_EQ(point.objectives.at(0).why_unknown, "all requests that count were sent at one moment");
 }
 
 TEST(ResultJson, BytesThatAreNoUtf8AreReplaced) {
