@@ -165,9 +165,13 @@ std::string verdict_line(const BenchResult& result) {
   if (result.peak) return peak_line(result);
   if (!result.meets_objectives()) return unmet_line(result);
   if (result.points.size() == 1) return point_verdict(result.points.front()) + "\n";
-  const auto best = std::ranges::max_element(
-      result.points, {}, [](const BenchPoint& point) { return mean_figures(point)["throughput"]; });
-  return "highest throughput: " + point_verdict(*best) + "\n";
+  const auto rate_of = [](const BenchPoint& point) {
+    const auto figures = mean_figures(point);
+    const auto rate = figures.find("throughput");
+    return rate == figures.end() ? -1.0 : rate->second;
+  };
+  const auto best = std::ranges::max_element(result.points, {}, rate_of);
+  return (rate_of(*best) < 0 ? "" : "highest throughput: ") + point_verdict(*best) + "\n";
 }
 
 struct TimeRow {

@@ -178,6 +178,19 @@ TEST(BenchText, AnswersLongerThanTheTrialHaveNoRate) {
             std::string::npos);
 }
 
+// No load is the best of those that have no rate, and one that has none is not the best.
+TEST(BenchText, TheHighestThroughputIsOneThatWasMeasured) {
+  auto none = trial(0.02);
+  none.summary.counted_seconds = 0;
+  auto made = result({none});
+  made.points.push_back({.load = "8 clients", .trials = {none}});
+  const auto unknown = first_line(bench_text(made, 120));
+  EXPECT_TRUE(unknown.starts_with("poisson 50/s: no rate, ")) << unknown;
+  made.points[1].trials = {trial(0.02)};
+  const auto known = first_line(bench_text(made, 120));
+  EXPECT_TRUE(known.starts_with("highest throughput: 8 clients: 49.9 answers/s, ")) << known;
+}
+
 // 100 requests a second for ten seconds, of which the server does 50: the last answer comes after
 // 20 s, and 50/s is what it can do. Latencies grow by 0.01 s a request.
 TEST(BenchText, TheRateOfAQueueThatGrowsIsNotCutShort) {

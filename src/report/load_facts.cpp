@@ -249,11 +249,12 @@ std::string verdict_of(const ReportResult& result) {
   if (has([](const ReportObjective& one) { return !one.value; })) return "objectives not known";
   if (result.loads.empty()) return "the result has no load";
   if (result.loads.size() == 1) return point_verdict(result.loads.front());
-  const auto best = std::ranges::max_element(result.loads, {}, [](const ReportLoad& load) {
+  const auto rate_of = [](const ReportLoad& load) {
     const auto rate = figure_of(load, "throughput");
     return rate ? rate->value : -1;
-  });
-  return "highest throughput: " + point_verdict(*best);
+  };
+  const auto best = std::ranges::max_element(result.loads, {}, rate_of);
+  return (rate_of(*best) < 0 ? "" : "highest throughput: ") + point_verdict(*best);
 }
 
 std::optional<RequestCounts> counts_of(const ReportLoad& load) {

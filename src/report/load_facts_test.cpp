@@ -120,6 +120,13 @@ TEST(Verdict, IsThatOfTheTerminal) {
   auto trials = made_result("a.json", {made_trial(50, 0.02), made_trial(50, 0.02)});
   trials.loads.front().over_trials["throughput"] = {.value = 99.9, .low = 99.8, .high = 100};
   EXPECT_EQ(verdict_of(trials), "poisson 100/s: 99.9 answers/s (99.8 to 100), 2 trials");
+  auto loads = made_result("a.json", {made_trial(500, 0.02)});
+  loads.loads.push_back(load_of_trials({made_trial(500, 0.02)}));
+  loads.loads.back().name = "8 clients";
+  loads.loads.back().trials[0].figures.erase("throughput");
+  EXPECT_TRUE(verdict_of(loads).starts_with("highest throughput: poisson 100/s: 100 answers/s"));
+  loads.loads.front().trials[0].figures.erase("throughput");
+  EXPECT_EQ(verdict_of(loads), "poisson 100/s: throughput was not measured");
   auto peak = made_result("a.json", {made_trial(50, 0.02)});
   peak.peak = PeakResult{.rate = 120, .missed = 130};
   EXPECT_EQ(verdict_of(peak), "peak: 120/s keeps the objectives, 130/s misses them");
