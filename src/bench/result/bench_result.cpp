@@ -86,9 +86,7 @@ TrialMean figure_mean(const BenchPoint& point, std::string_view figure,
     return {.mean = share.value, .low = share.low, .high = share.high};
   }
   std::vector<double> counts;
-  for (const auto& trial : point.trials) {
-    counts.push_back(trial.summary.answered_per_second * trial.summary.counted_seconds);
-  }
+  for (const auto& trial : point.trials) counts.push_back(rate_count(trial.summary, figure));
   return mean_over_trials(values, kUsualConfidence,
                           is_rate_figure(figure) ? count_resolution(counts) : 0);
 }

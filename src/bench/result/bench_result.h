@@ -69,9 +69,9 @@ struct BenchResult {
 std::map<std::string, std::vector<double>, std::less<>> trial_figures(const BenchPoint& point);
 
 /// The mean of one of these figures with its interval at `kUsualConfidence`. Rates are taken to be
-/// no finer than one answer of each trial (`count_resolution`). The error rate is that of all
-/// requests, with the interval of `share_over_trials`: trials without a failure are alike, and yet
-/// their share need not be 0. Threads: pure.
+/// no finer than one answer of each trial, or one piece of them (`rate_count`). The error rate is
+/// that of all requests, with the interval of `share_over_trials`: trials without a failure are
+/// alike, and yet their share need not be 0. Threads: pure.
 TrialMean figure_mean(const BenchPoint& point, std::string_view figure,
                       std::span<const double> values);
 

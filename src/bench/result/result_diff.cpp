@@ -49,6 +49,21 @@ double counted_answers(const Json& trial, const Json& figures) {
   return seconds->get<double>() * rate->get<double>();
 }
 
+// What came behind a trial's rate of tokens; 0: not known. Where nothing is written the tokens of
+// prompts come with the answers.
+double counted_pieces(const Json& trial, double answers) {
+  const auto* tokens = member(trial, "tokens");
+  const auto* pieces = tokens == nullptr ? nullptr : member(*tokens, "output_pieces");
+  if (pieces == nullptr || !pieces->is_number_unsigned()) return answers;
+  const auto count = pieces->get<std::uint64_t>();
+  return count > 0 ? static_cast<double>(count) : answers;
+}
+
+// Empty where one is not known.
+void clear_unless_all(std::vector<double>& counts) {
+  if (std::ranges::any_of(counts, [](double count) { return !(count > 0); })) counts.clear();
+}
+
 // Nothing sent: not known, or no share.
 FailureCount failure_count(const Json& trial) {
   const auto* requests = member(trial, "requests");
@@ -100,11 +115,11 @@ Result<ResultFigures::Point> read_point(const Json& json, std::string_view name,
       }
     }
     point.answers.push_back(counted_answers(trial, *figures));
+    point.pieces.push_back(counted_pieces(trial, point.answers.back()));
     point.failures.push_back(failure_count(trial));
   }
-  const bool has_all =
-      std::ranges::all_of(point.answers, [](double answers) { return answers > 0; });
-  if (!has_all) point.answers.clear();
+  clear_unless_all(point.answers);
+  clear_unless_all(point.pieces);
   const bool has_all_counts =
       std::ranges::all_of(point.failures, [](const FailureCount& count) { return count.sent > 0; });
   if (!has_all_counts) point.failures.clear();
@@ -150,7 +165,8 @@ std::span<const double> ratio_values(const ResultFigures::Point& point, std::str
 }
 
 double resolution_of(const ResultFigures::Point& point, std::string_view figure) {
-  return is_rate_figure(figure) ? count_resolution(point.answers) : 0;
+  if (!is_rate_figure(figure)) return 0;
+  return count_resolution(figure == "token_throughput" ? point.pieces : point.answers);
 }
 
 std::vector<Pair> common_loads(const ResultFigures& a, const ResultFigures& b) {

@@ -20,6 +20,8 @@ struct ResultFigures {
     std::map<std::string, std::vector<double>, std::less<>> figures = {};
     // that each trial counted for its rates; empty: the file does not say of all
     std::vector<double> answers = {};
+    // the same for the rate of tokens: pieces of answers, or answers where the file has no others
+    std::vector<double> pieces = {};
     // of each trial; empty: the file does not say of all, or one has sent nothing
     std::vector<FailureCount> failures = {};
   };
@@ -60,9 +62,9 @@ struct ResultDifference {
 /// percentiles of the times. With m figures compared, each verdict is at 1 - (1 - confidence) / m,
 /// so that the confidence is that of all verdicts together (Bonferroni). A load of which B has
 /// answered nothing, and A something in each trial, is worse without a test. Rates are taken to be
-/// no finer than one answer of each trial (`count_resolution`). Where any request failed, the
-/// `error_rate` is compared as well (`compare_failures`); times are then those of the others, as
-/// notes say with what one side does not have.
+/// no finer than one answer of each trial, or one piece of them (`count_resolution`). Where any
+/// request failed, the `error_rate` is compared as well (`compare_failures`); times are then those
+/// of the others, as notes say with what one side does not have.
 ///
 /// Errors: InvalidArgument: no load in common, fewer than two trials on a side. Threads: pure.
 /// Source: Dunn 1961, "Multiple comparisons among means".

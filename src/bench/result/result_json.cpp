@@ -143,6 +143,7 @@ Json tokens_json(const std::optional<TokenCounts>& tokens) {
           {"output", tokens->output},
           {"input_per_second", or_null(tokens->input_per_second)},
           {"output_per_second", or_null(tokens->output_per_second)},
+          {"output_pieces", tokens->output_pieces},
           {"output_source",
            tokens->output_source.empty() ? Json(nullptr) : Json(tokens->output_source)}};
 }

@@ -94,6 +94,7 @@ TEST(ResultJson, WhatWasNotMeasuredIsNull) {
                                    {"output", 0},
                                    {"input_per_second", nullptr},
                                    {"output_per_second", nullptr},
+                                   {"output_pieces", 0},
                                    {"output_source", nullptr}}));
   EXPECT_FALSE(trial["figures"].contains("throughput"));
   EXPECT_FALSE(json["points"][0]["over_trials"].contains("throughput"));
@@ -243,6 +244,45 @@ TEST(CompareResults, EqualTrialsAreNoFinerThanOneAnswer) {
   EXPECT_TRUE(read_rates("16", "null").points.at(0).answers.empty());
   EXPECT_FALSE(
       compare_results(read_rates("16", "null"), read_rates("15", "null"), {})->has_worse());
+}
+
+// Replies that are longer than their trial of ten seconds: 130 pieces of one token come in time.
+BenchTrial long_reply(double tokens_per_second) {
+  BenchTrial made;
+  made.summary.counted_seconds = 10;
+  made.summary.sent = made.summary.answered = made.summary.missed_at_end = 1;
+  made.summary.tokens = TokenCounts{.output = 500,
+                                    .output_per_second = tokens_per_second,
+                                    .output_pieces = 130,
+                                    .output_source = "usage"};
+  return made;
+}
+
+// One piece of 130 is 0.1 tokens/s; t of four degrees at 95 % is 2.776: 0.124 to both sides.
+TEST(FigureMean, TokensAreNoFinerThanAPieceAndNoCoarser) {
+  BenchPoint point{.load = "1 client", .trials = std::vector<BenchTrial>(5, long_reply(13))};
+  const auto mean = figure_mean(point, "token_throughput", std::vector<double>(5, 13.0));
+  EXPECT_NEAR(mean.low, 13 - 0.124, 1e-3);
+  EXPECT_NEAR(mean.high, 13 + 0.124, 1e-3);
+}
+
+// One piece apart, and two trials a side that are as alike as they can be.
+TEST(CompareResults, TokensAreNoFinerThanAPiece) {
+  const auto read = [](double first, double second) {
+    auto made = result(0.02);
+    made.points[0].trials = {long_reply(first), long_reply(second)};
+    const auto figures = read_result_figures(result_json(made), "a.json");
+    EXPECT_TRUE(figures) << figures.error().message;
+    return figures ? *figures : ResultFigures();
+  };
+  const auto a = read(13.1, 13.1001);
+  EXPECT_EQ(a.points.at(0).pieces, (std::vector<double>{130, 130}));
+  EXPECT_TRUE(a.points.at(0).answers.empty()) << "there is no rate of answers";
+  const auto compared = compare_results(a, read(13.0, 13.0001), {});
+  ASSERT_TRUE(compared) << compared.error().message;
+  ASSERT_EQ(compared->figures.size(), 1U);
+  EXPECT_EQ(compared->figures[0].figure, "token_throughput");
+  EXPECT_EQ(compared->figures[0].comparison.difference, Difference::None);
 }
 
 TEST(CompareResults, NotesWhatLimitsIt) {

@@ -167,26 +167,37 @@ StageDoubts stage_doubts(const TrialSamples& trial, const Samples& answered) {
   return doubts;
 }
 
-// The share of an answer's pieces that came in the counted time.
-double counted_share(const TrialSamples& trial, const Sample& sample, double begin) {
-  const auto counts = [&](double at) { return at >= begin && at <= trial.sending_seconds ? 1 : 0; };
+// An answer without pieces is one, which comes at its end.
+std::uint32_t piece_count(const Sample& sample) { return std::max(1U, sample.token_events); }
+
+// Those of an answer that came in the counted time.
+std::uint32_t pieces_in_time(const TrialSamples& trial, const Sample& sample, double begin) {
+  const auto counts = [&](double at) {
+    return at >= begin && at <= trial.sending_seconds ? 1U : 0U;
+  };
   if (sample.token_events == 0) return counts(sample.end);
   double at = sample.first_token;
-  auto in_time = static_cast<std::uint32_t>(counts(at));
+  std::uint32_t in_time = counts(at);
   for (std::uint32_t i = 1; i < sample.token_events; ++i) {
     at += trial.gaps[sample.gaps_begin + i - 1];
-    in_time += static_cast<std::uint32_t>(counts(at));
+    in_time += counts(at);
   }
-  return in_time / static_cast<double>(sample.token_events);
+  return in_time;
 }
 
-double tokens_in_time(const TrialSamples& trial, const TrialSummary& summary) {
-  double sum = 0;
+// counts: gets `output_pieces`, and `output_per_second` where anything came.
+void count_output_in_time(const TrialSamples& trial, const TrialSummary& summary,
+                          TokenCounts& counts) {
+  double tokens = 0;
   for (const auto& sample : trial.samples) {
     if (!sample.is_answered()) continue;
-    sum += token_count(sample) * counted_share(trial, sample, summary.warm_up_seconds);
+    const auto pieces = pieces_in_time(trial, sample, summary.warm_up_seconds);
+    counts.output_pieces += pieces;
+    tokens += token_count(sample) * pieces / piece_count(sample);
   }
-  return sum;
+  if (summary.counted_seconds > 0 && tokens > 0) {
+    counts.output_per_second = tokens / summary.counted_seconds;
+  }
 }
 
 std::optional<TokenCounts> count_tokens(const TrialSamples& trial, const Samples& answered,
@@ -208,10 +219,7 @@ std::optional<TokenCounts> count_tokens(const TrialSamples& trial, const Samples
   }
   if (counts.output == 0) return counts;
   counts.output_source = !has_all_counts ? "events" : counts_with_tokenizer ? "tokenizer" : "usage";
-  const double in_time = tokens_in_time(trial, summary);
-  if (summary.counted_seconds > 0 && in_time > 0) {
-    counts.output_per_second = in_time / summary.counted_seconds;
-  }
+  count_output_in_time(trial, summary, counts);
   return counts;
 }
 
@@ -324,6 +332,13 @@ FigureMap figures_of(const TrialSummary& summary) {
 
 bool is_rate_figure(std::string_view figure) {
   return figure == "throughput" || figure == "token_throughput";
+}
+
+double rate_count(const TrialSummary& summary, std::string_view figure) {
+  const bool is_of_pieces =
+      figure == "token_throughput" && summary.tokens && summary.tokens->output > 0;
+  return is_of_pieces ? static_cast<double>(summary.tokens->output_pieces)
+                      : summary.answered_per_second * summary.counted_seconds;
 }
 
 }  // namespace muster

@@ -60,6 +60,7 @@ struct TokenCounts {
   /// of a stream have times, and each piece is as many tokens as any other of its answer; an answer
   /// without pieces comes at its end. nullopt: nothing was written, or nothing came in that time.
   std::optional<double> output_per_second = {};
+  std::uint64_t output_pieces = 0;  // in which those came: of answers without pieces, answers
   /// "usage" (the server's), "tokenizer" or "events" (pieces of a stream: servers may send several
   /// tokens in one); empty: nothing was written.
   std::string_view output_source;
@@ -151,5 +152,9 @@ FigureMap figures_of(const TrialSummary& summary);
 /// Whether a figure is a count of answers, or of what is in them, over time: `throughput`,
 /// `token_throughput`. Threads: pure.
 bool is_rate_figure(std::string_view figure);
+
+/// What a trial counts for a figure of that kind, for `count_resolution`: the answers that came in
+/// the counted time, or for tokens that were written the pieces in which they came. Threads: pure.
+double rate_count(const TrialSummary& summary, std::string_view figure);
 
 }  // namespace muster

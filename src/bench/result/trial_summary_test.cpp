@@ -247,6 +247,7 @@ TEST(SummarizeTrial, AnAnswerInOnePieceHasNoTimePerToken) {
   EXPECT_FALSE(summary.per_token);
   EXPECT_EQ(figures_of(summary).count("tpot_p50"), 0U);
   EXPECT_EQ(summary.tokens->output, 160U);
+  EXPECT_EQ(summary.tokens->output_pieces, 10U);
 }
 
 // Replies of 20 pieces, one each 0.15 s, one behind the other: 13 pieces come in two seconds, and
@@ -269,6 +270,9 @@ TEST(SummarizeTrial, TokensCountAsTheyCome) {
   EXPECT_DOUBLE_EQ(longer.answered_per_second, 0.25);
   EXPECT_EQ(longer.missed_at_end, 1U);
   EXPECT_NEAR(longer.tokens->output_per_second.value_or(0), 52.0 / 4, 1e-9);
+  EXPECT_EQ(longer.tokens->output_pieces, 26U);
+  EXPECT_DOUBLE_EQ(rate_count(longer, "token_throughput"), 26);
+  EXPECT_DOUBLE_EQ(rate_count(longer, "throughput"), 1);
   EXPECT_NEAR(longer.tokens->input_per_second.value_or(0), 1.25, 1e-9);
   trial.samples.pop_back();
   trial.sending_seconds = 2;
@@ -299,6 +303,7 @@ TEST(SummarizeTrial, WhatNothingWritesHasNoRateAndNoSource) {
   EXPECT_EQ(summary.tokens->output_source, "");
   EXPECT_NEAR(summary.tokens->input_per_second.value_or(0), 7, 1e-9);
   EXPECT_NEAR(figures_of(summary).at("token_throughput"), 7, 1e-9);
+  EXPECT_DOUBLE_EQ(rate_count(summary, "token_throughput"), 10) << "they come with the answers";
 }
 
 // Of ten a second, each for five: 50 answers come behind the end, and the 50 of the first 4.95 s,
