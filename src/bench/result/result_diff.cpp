@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "base/text.h"
@@ -64,6 +66,23 @@ void clear_unless_all(std::vector<double>& counts) {
   if (std::ranges::any_of(counts, [](double count) { return !(count > 0); })) counts.clear();
 }
 
+// One answer in the counted time of a trial whose answers all came after it; nullopt: it is none.
+std::optional<double> late_rate_bound(const Json& trial, const Json& figures) {
+  const auto* seconds = member(trial, "counted_seconds");
+  const auto* requests = member(trial, "requests");
+  if (member(figures, "throughput") != nullptr || requests == nullptr) return std::nullopt;
+  const auto* missed = member(*requests, "missed_at_end");
+  const auto* answered = member(*requests, "answered");
+  if (seconds == nullptr || !seconds->is_number() || missed == nullptr || answered == nullptr ||
+      !missed->is_number_unsigned() || !answered->is_number_unsigned()) {
+    return std::nullopt;
+  }
+  const double counted = seconds->get<double>();
+  const auto count = answered->get<std::uint64_t>();
+  if (!(counted > 0) || count == 0 || missed->get<std::uint64_t>() != count) return std::nullopt;
+  return 1 / counted;
+}
+
 // Nothing sent: not known, or no share.
 FailureCount failure_count(const Json& trial) {
   const auto* requests = member(trial, "requests");
@@ -117,6 +136,7 @@ Result<ResultFigures::Point> read_point(const Json& json, std::string_view name,
     point.answers.push_back(counted_answers(trial, *figures));
     point.pieces.push_back(counted_pieces(trial, point.answers.back()));
     point.failures.push_back(failure_count(trial));
+    if (const auto bound = late_rate_bound(trial, *figures)) point.rate_bounds.push_back(*bound);
   }
   clear_unless_all(point.answers);
   clear_unless_all(point.pieces);
@@ -214,6 +234,36 @@ std::vector<FigureDifference> lost_loads(const ResultFigures& a, const ResultFig
   return lost;
 }
 
+// Of a load A has a rate, and B only answers that came after the sending had ended.
+bool is_late(const Pair& pair) {
+  const auto& bounds = pair.b->rate_bounds;
+  return ratio_values(*pair.a, "throughput").size() >= 2 && bounds.size() >= 2 &&
+         bounds.size() == pair.b->trial_count;
+}
+
+std::vector<Pair> late_loads(const ResultFigures& a, const ResultFigures& b) {
+  auto pairs = common_loads(a, b);
+  std::erase_if(pairs, [](const Pair& pair) { return !is_late(pair); });
+  return pairs;
+}
+
+FigureDifference late_difference(const Pair& pair, const ComparisonRule& rule) {
+  const auto rate = mean_over_trials(ratio_values(*pair.a, "throughput"), rule.confidence,
+                                     resolution_of(*pair.a, "throughput"));
+  const double most = std::ranges::max(pair.b->rate_bounds);
+  Comparison comparison{.ratio = 0, .low = 0, .high = std::numeric_limits<double>::infinity()};
+  if (rate.low > 0) comparison.high = most / rate.low;
+  if (comparison.high < 1 / (1 + rule.tolerance)) comparison.difference = Difference::Lower;
+  const bool is_valid = pair.a->is_valid && pair.b->is_valid;
+  return {.load = pair.a->load,
+          .figure = "throughput",
+          .a = rate.mean,
+          .b = 0,
+          .comparison = comparison,
+          .is_worse = is_valid && comparison.difference == Difference::Lower,
+          .is_valid = is_valid};
+}
+
 // Of all requests where they are known, else the mean over the trials.
 double error_rate(const ResultFigures::Point& point) {
   if (!point.failures.empty()) return share_over_trials(point.failures, kUsualConfidence).value;
@@ -230,7 +280,14 @@ void add_load_notes(const Pair& pair, std::vector<std::string>& notes) {
     notes.push_back(fmt::format("{}: {:.3g} % of the requests failed in A and {:.3g} % in B",
                                 pair.a->load, kPerCent * of_a, kPerCent * of_b));
   }
+  if (is_late(pair)) {
+    notes.push_back(
+        fmt::format("{}: all answers of B came after the sending had ended: its throughput is "
+                    "below one answer a trial",
+                    pair.a->load));
+  }
   for (const auto figure : kCompared) {
+    if (figure == "throughput" && is_late(pair)) continue;
     const bool has_a = !ratio_values(*pair.a, figure).empty();
     const bool has_b = !ratio_values(*pair.b, figure).empty();
     if (has_a == has_b) continue;
@@ -336,14 +393,16 @@ Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFig
                                          const ComparisonRule& rule) {
   ResultDifference result{.figures = lost_loads(a, b), .notes = {}};
   add_notes(a, b, result.notes);
+  const auto late = late_loads(a, b);
   const auto pairs = common_figures(a, b);
   const auto failing = failing_loads(a, b);
-  if (pairs.empty() && failing.empty() && result.figures.empty()) {
+  if (late.empty() && pairs.empty() && failing.empty() && result.figures.empty()) {
     return Error{ErrorKind::InvalidArgument, "the results have no load and figure in common"};
   }
   auto each = rule;
-  each.confidence = 1 - (1 - rule.confidence) / static_cast<double>(std::max<std::size_t>(
-                                                    1, pairs.size() + failing.size()));
+  const auto count = std::max<std::size_t>(1, late.size() + pairs.size() + failing.size());
+  each.confidence = 1 - (1 - rule.confidence) / static_cast<double>(count);
+  for (const auto& pair : late) result.figures.push_back(late_difference(pair, each));
   for (const auto& pair : pairs) {
     const auto& of_a = pair.a->figures.find(pair.figure)->second;
     const auto& of_b = pair.b->figures.find(pair.figure)->second;

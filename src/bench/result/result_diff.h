@@ -22,6 +22,9 @@ struct ResultFigures {
     std::vector<double> answers = {};
     // the same for the rate of tokens: pieces of answers, or answers where the file has no others
     std::vector<double> pieces = {};
+    // of each trial without an answer while requests were sent, and with one later: one answer in
+    // its counted time, which its rate was below
+    std::vector<double> rate_bounds = {};
     // of each trial; empty: the file does not say of all, or one has sent nothing
     std::vector<FailureCount> failures = {};
   };
@@ -61,7 +64,9 @@ struct ResultDifference {
 /// Compares loads of the same name by throughput, token throughput, and medians and 99th
 /// percentiles of the times. With m figures compared, each verdict is at 1 - (1 - confidence) / m,
 /// so that the confidence is that of all verdicts together (Bonferroni). A load of which B has
-/// answered nothing, and A something in each trial, is worse without a test. Rates are taken to be
+/// answered nothing, and A something in each trial, is worse without a test. Where all answers of B
+/// came after the sending had ended its throughput is 0 to one answer in the counted time; it is
+/// worse where A's interval lies above that. Rates are taken to be
 /// no finer than one answer of each trial, or one piece of them (`count_resolution`). Where any
 /// request failed, the `error_rate` is compared as well (`compare_failures`); times are then those
 /// of the others, as notes say with what one side does not have.

@@ -342,6 +342,49 @@ TEST(CompareResults, ALoadThatBDoesNotAnswerIsWorse) {
       compare_results(figures("x", "throughput", {1}), figures("x", "throughput", {0}), {}));
 }
 
+// Two trials as a file, whose only answer came after the ten seconds of sending.
+ResultFigures read_late_answers(const std::string& missed = "1") {
+  const auto one = R"({"valid":true,"counted_seconds":10,"figures":{"error_rate":0},)"
+                   R"("requests":{"sent":1,"answered":1,"missed_at_end":)" +
+                   missed + "}}";
+  const auto read = read_result_figures(
+      R"({"schema_version":1,"points":[{"load":"x","trials":[)" + one + "," + one + "]}]}",
+      "b.json");
+  EXPECT_TRUE(read) << read.error().message;
+  return read ? *read : ResultFigures();
+}
+
+// A answers 100 a trial of ten seconds: 10/s. B needs 30 s an answer, and is below 0.1/s.
+// By one answer of 100 and t of one degree at 99 %, 63.66, A does at least
+// 10 - 63.66 * 0.1 / sqrt(2) = 5.5/s.
+TEST(CompareResults, ALoadThatBAnswersTooLateIsWorse) {
+  const auto b = read_late_answers();
+  EXPECT_EQ(b.points.at(0).rate_bounds, (std::vector<double>{0.1, 0.1}));
+  const auto lost = compare_results(read_rates("10", "10"), b, {});
+  ASSERT_TRUE(lost) << lost.error().message;
+  ASSERT_EQ(lost->figures.size(), 1U);
+  const auto& one = lost->figures[0];
+  EXPECT_EQ(one.figure, "throughput");
+  EXPECT_TRUE(one.is_worse);
+  EXPECT_DOUBLE_EQ(one.a, 10);
+  EXPECT_EQ(one.b, 0);
+  EXPECT_NEAR(one.comparison.high, 0.1 / 5.4986, 1e-4);
+  EXPECT_EQ(lost->notes, std::vector<std::string>{"x: all answers of B came after the sending had "
+                                                  "ended: its throughput is below one answer a "
+                                                  "trial"});
+}
+
+// Its one answer came just before the end, and those of B just behind it.
+TEST(CompareResults, OneAnswerATrialIsNoBetterThanALateOne) {
+  const auto few = compare_results(read_rates("0.1", "10"), read_late_answers(), {});
+  ASSERT_TRUE(few) << few.error().message;
+  EXPECT_FALSE(few->has_worse());
+  EXPECT_EQ(few->figures.at(0).comparison.difference, Difference::None);
+  // Nothing says why there is no rate.
+  EXPECT_TRUE(read_late_answers("0").points.at(0).rate_bounds.empty());
+  EXPECT_FALSE(compare_results(read_rates("10", "10"), read_late_answers("0"), {}));
+}
+
 // As fast as A, because what it refuses costs it nothing: 0 of 300 against 90 of 300.
 TEST(CompareResults, FailuresAreAFigureOfTheirOwn) {
   auto a = figures("1 client", "throughput", {100, 101, 99});
