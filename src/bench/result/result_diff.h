@@ -66,10 +66,10 @@ struct ResultDifference {
 /// so that the confidence is that of all verdicts together (Bonferroni). A load of which B has
 /// answered nothing, and A something in each trial, is worse without a test. Where all answers of B
 /// came after the sending had ended its throughput is 0 to one answer in the counted time; it is
-/// worse where A's interval lies above that. Rates are taken to be
-/// no finer than one answer of each trial, or one piece of them (`count_resolution`). Where any
-/// request failed, the `error_rate` is compared as well (`compare_failures`); times are then those
-/// of the others, as notes say with what one side does not have.
+/// worse where A's interval lies above that. Rates are taken to be no finer than one answer of each
+/// trial, or one piece of them (`count_resolution`). Where any request failed, the `error_rate` is
+/// compared as well (`compare_failures`); times are then those of the others, as notes say with
+/// what one side does not have.
 ///
 /// Errors: InvalidArgument: no load in common, fewer than two trials on a side. Threads: pure.
 /// Source: Dunn 1961, "Multiple comparisons among means".

@@ -54,8 +54,8 @@ struct BenchRunOptions {
 };
 
 /// How long a search sends at a rate so that each objective about requests is known: as `usual`, or
-/// longer where that is not enough and `most` is. What a given warm-up cuts comes on top of what the
-/// objectives need. Threads: pure.
+/// longer where that is not enough and `most` is. What a given warm-up cuts comes on top of what
+/// the objectives need. Threads: pure.
 double search_seconds(const std::vector<Objective>& objectives, double rate, double usual,
                       double most, const WarmUpRule& warm_up);
 
