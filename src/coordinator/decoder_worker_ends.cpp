@@ -105,8 +105,11 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
   if (group.goal == GroupGoal::Restart) return start_soon(index);
   if (has_failed) return;
   if (!group.was_ended) {
-    group.reason = fmt::format("its worker ended with {}{}{}", death.reason,
-                               output.empty() ? "" : "; it last said: ", last_line(output));
+    group.reason = fmt::format("its worker ended with {}", death.reason);
+    // One that was killed from outside has not said why.
+    if (death.is_own_fault && !output.empty()) {
+      group.reason += fmt::format("; it last said: {}", last_line(output));
+    }
   }
   plan_restart(index, death, stream_count);
 }

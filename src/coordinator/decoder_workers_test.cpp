@@ -323,6 +323,13 @@ TEST_F(DecoderWorkersTest, WhatAWorkerLastSaidIsWhyItDoesNotServe) {
             "opened: no device");
 }
 
+TEST_F(DecoderWorkersTest, WhatAKilledWorkerLastSaidIsNotWhyItEnded) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  processes_->groups[0].output = "muster-worker: PYTORCH_TUNABLEOP_ENABLED=1 is not heeded\n";
+  die(0, kKilled);
+  EXPECT_EQ(workers_->view(0).reason, "its worker ended with signal 9 (Killed) from outside");
+}
+
 TEST_F(DecoderWorkersTest, ARestartDoesNotWaitForABackOff) {
   ASSERT_NO_FATAL_FAILURE(make(1));
   for (int i = 0; i < 3; ++i) {
