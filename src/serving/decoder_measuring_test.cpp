@@ -161,6 +161,22 @@ TEST_F(DecoderMeasuringTest, OneOfTheStartThatCannotBeLoadedThenIsFailed) {
   EXPECT_FALSE(hopeless_error({}, {}, service_->models()));
 }
 
+// A drain and a resume are a restart in two steps.
+TEST_F(DecoderMeasuringTest, OneOfTheStartThatFailedIsTriedAgainWhenItsDeviceIsResumed) {
+  give_memory();
+  start_loading("hang_at_probe");
+  const auto worker = wait_for_stopped_worker();
+  available_ = 900;
+  ::kill(worker, SIGCONT);
+  run_until([&] { return shown("chat").state == ModelState::Failed; });
+  available_ = std::uint64_t{1} << 40;
+  ::setenv("COUNTING_WORKER", "", 1);
+  service_->decoders().drain(0);
+  EXPECT_EQ(shown("chat").state, ModelState::Failed);
+  service_->decoders().resume(0);
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+}
+
 TEST_F(DecoderMeasuringTest, OneOfTheStartIsUnloadedWhileItIsMeasured) {
   start_loading("hang_at_probe");
   const auto worker = wait_for_stopped_worker();

@@ -153,7 +153,7 @@ void ServingDecoders::drain(std::size_t device) {
 void ServingDecoders::resume(std::size_t device) {
   resting_.erase(device);
   for_workers_on(device, &DecoderWorkers::resume);
-  measure_next();
+  try_failed_again(device);
 }
 
 void ServingDecoders::restart(std::size_t device) {
