@@ -216,6 +216,18 @@ TEST_F(DecoderMeasuringTest, WhatIsLoadedWithoutANameHasOneMeanwhile) {
   EXPECT_EQ(loaded_->error().kind, ErrorKind::Cancelled);
 }
 
+TEST_F(DecoderMeasuringTest, OneThatIsMeasuredIsTheNearestNameOfAMistypedOne) {
+  start_loading("hang_at_probe");
+  const auto refused = answer({.model = "chatt", .text = "a"});
+  EXPECT_EQ(message(refused), "no model that generates has this name: chatt; did you mean chat?");
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->error.kind, ErrorKind::NotFound);
+  const auto unloaded = service_->decoders().unload("other");
+  ASSERT_FALSE(unloaded);
+  EXPECT_EQ(unloaded.error().message,
+            "no model that generates has this name: other; served here: chat");
+}
+
 // What is measured before it would be so for ever.
 TEST_F(DecoderMeasuringTest, WhatWaitsToBeMeasuredHasItsNameAtOnce) {
   ASSERT_NO_FATAL_FAILURE(measure_for_ever({.name = "second", .model = counting()}));

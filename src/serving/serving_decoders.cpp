@@ -74,6 +74,9 @@ Error ServingDecoders::no_such_model(const std::string& name) const {
   for (const auto& decoder : decoders_) {
     (decoder->is_leaving ? leaving : names).push_back(decoder->name);
   }
+  for (const auto& [id, opening] : openings_) {
+    if (opening.read) names.push_back(opening.name);  // shown with the others
+  }
   const auto is_named = [&](const std::string& one) { return name.empty() || one == name; };
   const auto gone = std::find_if(leaving.begin(), leaving.end(), is_named);
   if (gone != leaving.end()) {
