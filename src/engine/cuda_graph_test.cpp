@@ -6,11 +6,15 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
+#include <latch>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "engine/gpu_fixture.h"
 
@@ -26,12 +30,31 @@ struct FakeGraph {
 };
 FakeGraph fake;
 
+/// Captures and destructions in flight: one at most.
+std::atomic<int> in_flight = 0;
+std::atomic<bool> has_overlapped = false;
+
+void enter() {
+  if (in_flight.fetch_add(1) > 0) has_overlapped = true;
+}
+void leave() { in_flight.fetch_sub(1); }
+
 void fill(CudaGraphCalls& calls) {
   fake = {};
+  in_flight = 0;
+  has_overlapped = false;
   calls.construct = [](void*, bool) {};
-  calls.destroy = [](void*) { ++fake.destroyed_count; };
-  calls.capture_begin = [](void*, CudaGraph::Pool, int) { fake.has_ended = false; };
+  calls.destroy = [](void*) {
+    enter();
+    ++fake.destroyed_count;
+    leave();
+  };
+  calls.capture_begin = [](void*, CudaGraph::Pool, int) {
+    enter();
+    fake.has_ended = false;
+  };
   calls.capture_end = [](void*) {
+    leave();
     TORCH_CHECK(!fake.loses_capture, "CUDA error: operation failed due to a previous error");
     fake.has_ended = true;
     TORCH_CHECK(!fake.lacks_memory_at_end, "CUDA error: out of memory");
@@ -50,6 +73,11 @@ std::string error_of(CudaGraphCalls& calls, const std::function<void()>& work) {
     return error.what_without_backtrace();
   }
   return {};
+}
+
+/// Work in whose middle another thread has its turns.
+void let_others_run() {
+  for (int i = 0; i < 20; ++i) std::this_thread::yield();
 }
 
 TEST(CudaGraph, OneThatFindsNoMemoryAtItsEndMayBeCapturedLater) {
@@ -92,37 +120,48 @@ TEST(CudaGraph, ACaptureThatCannotBeBegunIsTheLast) {
   EXPECT_TRUE(calls.is_broken);
 }
 
-// Torch's random generator keeps a list of the graphs, without a lock.
+// Torch's random generator keeps a set of the graphs, without a lock. Without ours, one of these
+// captures would meet another: each lets other threads run in its middle.
 TEST(CudaGraph, CapturesOfTwoThreadsTakeTurns) {
   CudaGraphCalls calls;
   fill(calls);
-  std::future<std::string> second;
-  bool is_waiting = false;
-  EXPECT_EQ(error_of(calls,
-                     [&] {
-                       second = std::async(std::launch::async,
-                                           [&calls] { return error_of(calls, [] {}); });
-                       is_waiting = second.wait_for(std::chrono::milliseconds(50)) ==
-                                    std::future_status::timeout;
-                     }),
-            "");
-  EXPECT_TRUE(is_waiting);
-  EXPECT_EQ(second.get(), "");
+  std::latch both_run(2);
+  const auto capture_many = [&] {
+    std::string errors;
+    both_run.arrive_and_wait();
+    for (int i = 0; i < 200; ++i) errors += error_of(calls, let_others_run);
+    return errors;
+  };
+  auto other = std::async(std::launch::async, capture_many);
+  EXPECT_EQ(capture_many(), "");
+  EXPECT_EQ(other.get(), "");
+  EXPECT_FALSE(has_overlapped);
+  EXPECT_EQ(fake.destroyed_count, 400);
 }
 
 TEST(CudaGraph, NoneIsDestroyedWhileAnotherIsCaptured) {
   CudaGraphCalls calls;
   fill(calls);
-  auto first = std::make_unique<CudaGraph>(calls, CudaGraph::Pool{}, [] {});
-  std::future<void> destroyed;
-  bool is_waiting = false;
-  const CudaGraph second(calls, {}, [&] {
-    destroyed = std::async(std::launch::async, [&first] { first.reset(); });
-    is_waiting = destroyed.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout;
+  std::vector<std::unique_ptr<CudaGraph>> graphs;
+  for (int i = 0; i < 200; ++i) {
+    graphs.push_back(std::make_unique<CudaGraph>(calls, CudaGraph::Pool{}, [] {}));
+  }
+  std::latch both_run(2);
+  std::atomic<bool> is_over = false;
+  auto destroyed = std::async(std::launch::async, [&] {
+    both_run.arrive_and_wait();
+    for (auto& graph : graphs) {
+      graph.reset();
+      std::this_thread::yield();
+    }
+    is_over = true;
   });
-  EXPECT_TRUE(is_waiting);
+  both_run.arrive_and_wait();
+  int captured_count = 0;
+  for (; !is_over; ++captured_count) EXPECT_EQ(error_of(calls, let_others_run), "");
   destroyed.get();
-  EXPECT_EQ(fake.destroyed_count, 1);
+  EXPECT_FALSE(has_overlapped);
+  EXPECT_EQ(fake.destroyed_count, 200 + captured_count);
 }
 
 using GpuGraphTest = OnGpu<testing::Test>;
