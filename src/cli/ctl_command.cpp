@@ -22,6 +22,7 @@
 #include "coordinator/decoder_workers.h"
 #include "jobs/decoder_probe.h"
 #include "modelfile/hub_cache.h"
+#include "serving/serving_decoders.h"
 #include "terminal/terminal_info.h"
 
 namespace muster {
@@ -39,7 +40,7 @@ std::vector<Verb> verbs() {
           {"resume", "give a drained device work again", WordKind::Device},
           {"restart", "start a device's workers anew, or with all one after the other",
            WordKind::Device},
-          {"load", "serve one more model", WordKind::Model},
+          {"load", "serve one more model; waits for it, 25 minutes at most", WordKind::Model},
           {"unload", "serve a model no longer"}};
 }
 
@@ -166,8 +167,13 @@ Error with_pull_hint(Error error, const std::string& model) {
   return error;
 }
 
-// The answer comes when a device has the model, whose precision may be measured before that.
-Duration load_limit() { return DecoderProbeOptions{}.time_most + DecoderFleetOptions{}.load_most; }
+// The answer comes when a device has the model, whose precision may be measured before that, and
+// the measurement may wait for other loads: 25 minutes, as `verbs` says. Behind the measurements of
+// others it may come later still; the server goes on with it.
+Duration load_limit() {
+  return ServingDecoders::kWaitMost + DecoderProbeOptions{}.time_most +
+         DecoderFleetOptions{}.load_most;
+}
 
 Result<std::string> load_model(ServerClient& client, const std::string& word) {
   const auto equals = word.find('=');

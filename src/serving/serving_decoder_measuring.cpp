@@ -16,8 +16,6 @@ namespace muster {
 namespace {
 
 constexpr Duration kLookPeriod = std::chrono::milliseconds(100);
-// For loads that do not end: then it is measured beside them, and that is not kept.
-constexpr Duration kWaitMost = std::chrono::minutes(5);
 constexpr Duration kRetryWhileLoading = std::chrono::seconds(1);
 constexpr Duration kRetryWithoutDevice = std::chrono::seconds(60);
 

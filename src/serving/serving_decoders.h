@@ -45,6 +45,10 @@ class ServingDecoders {
  public:
   using OnLoaded = std::function<void(Result<ServedDecoderStatus>)>;
 
+  /// How long a measurement waits for loads that do not end: then it is made beside them, and is
+  /// not kept.
+  static constexpr Duration kWaitMost = std::chrono::minutes(5);
+
   /// What its owner hears and is asked.
   struct Events {
     /// A sentence for the log; device is set when it is about one.
