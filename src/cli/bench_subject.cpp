@@ -67,6 +67,15 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
   return server;
 }
 
+// A server ends a measurement by itself, after five minutes: its load has a limit of its own.
+Status wait_until_measured(const ChildServer& server) {
+  constexpr auto kMeasureLimit = std::chrono::minutes(6);
+  const auto has_measured = [](const HttpAnswer& answer) -> Result<bool> {
+    return !read_server_account("", answer.body).is_measuring;
+  };
+  return server.wait_for_answer("/v1/devices", has_measured, kMeasureLimit, is_cancelled);
+}
+
 // A server whose model no device can load runs on, for an operator to mend: it is not waited for.
 Status wait_until_loaded(const ChildServer& server, const Clock& clock, MemoryPatience& patience) {
   const auto has_loaded = [&](const HttpAnswer& answer) -> Result<bool> {
@@ -134,6 +143,7 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,
                                              own_server_environment(context.sources.environment)));
   MemoryPatience patience;
+  MUSTER_TRY(wait_until_measured(*server.own));
   MUSTER_TRY(wait_until_loaded(*server.own, context.clock, patience));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
   MUSTER_TRY(wait_for_devices(*server.own, context.clock, patience));

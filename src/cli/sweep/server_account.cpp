@@ -91,6 +91,16 @@ bool has_one_coming(const Json& device) {
   return !member(device, "models").empty() && is_coming(device);
 }
 
+// Before a decoder has workers, the precision of it is measured.
+bool has_one_measured(const Json& device) {
+  for (const auto& decoder : member(device, "decoders")) {
+    if (text_of(decoder, "state") != "starting") continue;
+    const auto reason = text_of(decoder, "reason");
+    if (reason.ends_with("is being measured") || reason.ends_with("is to be measured")) return true;
+  }
+  return false;
+}
+
 // A decoder has a worker of its own; a device without models has none.
 bool has_one_ready(const Json& device) {
   const auto is_ready = [](const Json& one) { return text_of(one, "state") == "ready"; };
@@ -177,6 +187,7 @@ ServerAccount read_server_account(const std::string& models_answer,
     if (const auto most = held_by(device); most > 0) account.held[name] = most;
     if (has_one_coming(device)) account.coming.push_back(name);
     account.is_ready = account.is_ready || has_one_ready(device);
+    account.is_measuring = account.is_measuring || has_one_measured(device);
     if (!account.memory_wait) account.memory_wait = first_memory_wait(device);
     for (auto& failure : load_failures(device)) failures.push_back(std::move(failure));
     if (auto fault = fault_of(name, device); !fault.empty()) {

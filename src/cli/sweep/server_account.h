@@ -22,6 +22,7 @@ struct ServerAccount {
   std::vector<std::string> coming = {};            // devices that start or load for the first time
                                                    // or wait for memory
   bool is_ready = false;                           // a device has what is served
+  bool is_measuring = false;                       // a precision is, or is to be, before a load
   std::optional<Error> load_failure = {};          // why none can ever load it; nullopt: one may
   /// What a device that waits for memory says of it, nothing where it tries again just now;
   /// nullopt: none waits.

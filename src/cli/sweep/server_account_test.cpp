@@ -57,6 +57,20 @@ TEST(ServerAccount, NamesTheDeviceWhoseDecoderWasStartedAgain) {
             Faults{"cpu:1 was not ready all the time: its worker was started again or checked"});
 }
 
+// As it says where a precision is measured (serving/serving_decoder_measuring.cpp).
+TEST(ServerAccount, TellsThatAPrecisionIsMeasuredBeforeALoad) {
+  const auto of_decoder = [](const std::string& state, const std::string& reason) {
+    return of_devices(R"({"name":"cpu:0","state":"ready","models":[],"decoders":[{"name":"d",)"
+                      R"("state":")" +
+                      state + R"(","reason":")" + reason + R"("}]})");
+  };
+  EXPECT_TRUE(of_decoder("starting", "the precision of d is being measured").is_measuring);
+  EXPECT_TRUE(of_decoder("starting", "the precision of d is to be measured").is_measuring);
+  EXPECT_FALSE(of_decoder("starting", "").is_measuring) << "it loads";
+  EXPECT_FALSE(of_decoder("given up", "what is being measured").is_measuring);
+  EXPECT_FALSE(of_decoder("ready", "").is_measuring);
+}
+
 // A server is ready with its first device. The others are waited for while nothing is wrong with
 // them; what is wrong is told when the point was measured.
 TEST(ServerAccount, NamesTheDevicesThatAreStillToCome) {
