@@ -381,6 +381,7 @@ void ServeRun::begin_end() {
     is_sent_ = true;
     end_when_done();
   });
+  generation_->decoders().end_loads();
   service_->drain([this] {
     is_computed_ = true;
     end_when_done();

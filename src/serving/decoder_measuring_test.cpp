@@ -328,5 +328,22 @@ TEST_F(DecoderMeasuringTest, OneOfTheStartWaitsForADeviceThatIsResumed) {
   EXPECT_EQ(shown("chat").precision, DecoderPrecision::Bf16);
 }
 
+// ---- The end of the server ----
+
+// Else it would wait for the measurement until its drain limit.
+TEST_F(DecoderMeasuringTest, WhoeverWaitsForAMeasurementIsToldThatTheServerEnds) {
+  ASSERT_NO_FATAL_FAILURE(measure_for_ever({.name = "second", .model = counting()}));
+  service_->decoders().end_loads();
+  ASSERT_TRUE(loaded_);
+  ASSERT_FALSE(*loaded_);
+  EXPECT_EQ(loaded_->error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(loaded_->error().message, "the server ended before the answer");
+  run_until([&] { return ::kill(measuring_, 0) == -1; });
+  const auto late = load({.name = "third", .model = counting()});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(answer({.text = "b", .token_limit = 1}).text, "c") << "replies go on until then";
+}
+
 }  // namespace
 }  // namespace muster

@@ -62,4 +62,9 @@ class ModelRoster {
   std::uint64_t next_id_ = 1;
 };
 
+/// What whoever waits for a load is told where the server ends before.
+inline Error server_ends_error() {
+  return {ErrorKind::Unavailable, "the server ended before the answer"};
+}
+
 }  // namespace muster

@@ -92,6 +92,7 @@ Status ServingDecoders::open(const ServedModel& asked) {
 }
 
 void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
+  if (!takes_loads_) return on_done(server_ends_error());
   auto ticket = roster_.enter();
   if (!ticket) return on_done(ticket.error());
   if (!asked.name.empty()) {
@@ -281,15 +282,30 @@ Result<std::size_t> ServingDecoders::unload(const std::string& name) {
   for (auto opening = openings_.begin(); opening != openings_.end(); ++opening) {
     if (name.empty() || opening->second.name != name) continue;
     const auto on_done = std::move(opening->second.on_done);
-    *opening->second.is_unwanted = true;  // others wait for that thread
-    if (measurement_ && measurement_->opening == opening->first) {
-      *measurement_->trial.is_unwanted = true;
-    }
+    tell_unwanted(opening->first, opening->second);
     openings_.erase(opening);
     if (on_done) on_done(meanwhile);
     return std::size_t{0};
   }
   return no_such_model(name);
+}
+
+// Others wait for the threads that read and measure.
+void ServingDecoders::tell_unwanted(std::uint64_t id, const Opening& opening) {
+  *opening.is_unwanted = true;
+  if (measurement_ && measurement_->opening == id) *measurement_->trial.is_unwanted = true;
+}
+
+// An answer that is owed keeps a server from its end until the drain limit.
+void ServingDecoders::end_loads() {
+  takes_loads_ = false;
+  std::vector<std::uint64_t> ending;
+  for (const auto& [id, opening] : openings_) {
+    if (opening.is_at_start) continue;
+    tell_unwanted(id, opening);
+    ending.push_back(id);
+  }
+  for (const auto id : ending) fail_opening(id, server_ends_error());
 }
 
 void ServingDecoders::leave(ServingDecoder& decoder, const Error& why_not_loaded) {

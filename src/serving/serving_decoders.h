@@ -93,6 +93,10 @@ class ServingDecoders {
   /// Errors: NotFound, with the nearest name.
   Result<std::size_t> unload(const std::string& name);
 
+  /// The server ends: whoever waits for a model that has no workers yet is told Unavailable, and so
+  /// is who asks for one from now on. What is measured for them ends.
+  void end_loads();
+
   /// Whether a name leads to a decoder (jobs/decoder_source.h), which only files tell.
   void ask_kind(const std::string& model, std::function<void(Result<bool>)> on_answer);
 
@@ -178,6 +182,7 @@ class ServingDecoders {
   void on_read(std::uint64_t id, Result<Opened> opened);
   void place_opening(std::uint64_t id, Opened opened);
   void fail_opening(std::uint64_t id, const Error& error);
+  void tell_unwanted(std::uint64_t id, const Opening& opening);
   Result<ServingDecoder*> place(Opened& opened, std::uint64_t id, bool is_at_start);
   Result<std::uint64_t> fit_memory(const Opened& opened) const;
   Status start_fleet(ServingDecoder& decoder, std::uint64_t cache_bytes, bool is_at_start);
@@ -225,6 +230,7 @@ class ServingDecoders {
   std::set<std::size_t> resting_;                    // devices that an operator has drained
   Duration drain_limit_;
   std::uint64_t next_id_ = 1;
+  bool takes_loads_ = true;
 
   std::atomic<bool> is_ending_ = false;
   // The last members: they end first. What measures nothing waits for no measurement.
