@@ -297,14 +297,19 @@ TEST_F(InferenceServiceTest, EndsWhileAPrecisionIsMeasuredAside) {
   options_.models.front().precision = Precision::Fp32;
   start();
   ::setenv("ZERO_WORKER", "hang_probe", 1);
+  std::optional<Result<ServedModelStatus>> loaded;
   service_->load_model({.name = "second", .model = tiny()},
-                       [](const Result<ServedModelStatus>&) {});
+                       [&](const Result<ServedModelStatus>& told) { loaded = told; });
   run_until([] { return has_stopped_child(); });
   EXPECT_NE(notices_.find("second: measuring which precision is fastest here"), std::string::npos)
       << notices_;
   bool is_drained = false;
   service_->drain([&] { is_drained = true; });
   EXPECT_TRUE(is_drained);
+  ASSERT_TRUE(loaded) << "a server waits until all is answered";
+  ASSERT_FALSE(*loaded);
+  EXPECT_EQ(loaded->error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(loaded->error().message, "the server ended before the answer");
   service_.reset();  // for ever, if it waits for the measurement
   EXPECT_FALSE(has_stopped_child());
 }
@@ -321,6 +326,53 @@ TEST_F(InferenceServiceTest, NothingIsMeasuredWhereEveryDeviceIsDrained) {
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().kind, ErrorKind::Unavailable);
   EXPECT_FALSE(has_stopped_child());
+}
+
+// The first one's worker that measures has stopped: the load would never be answered.
+TEST_F(InferenceServiceTest, ADeviceThatIsDrainedIsMeasuredOnNoLonger) {
+  options_.models.front().precision = Precision::Fp32;
+  start();
+  ::setenv("ZERO_WORKER", "hang_probe", 1);
+  std::optional<Result<ServedModelStatus>> loaded;
+  service_->load_model({.name = "second", .model = tiny(), .pooling = Pooling::Cls},
+                       [&](const Result<ServedModelStatus>& told) { loaded = told; });
+  run_until([] { return has_stopped_child(); });
+  ::setenv("ZERO_WORKER", "echo dim=32", 1);
+  service_->fleet_admin().drain(0);
+  run_until([&] { return loaded.has_value(); });
+  ASSERT_TRUE(*loaded) << loaded->error().message;
+  EXPECT_FALSE(has_stopped_child());
+}
+
+TEST_F(InferenceServiceTest, ADeviceWhoseWorkersEndIsNotMeasured) {
+  options_.models.front().precision = Precision::Fp32;
+  ::setenv("ZERO_WORKER", "dim=32 exit_on=0", 1);
+  start();
+  using Loaded = Result<ServedModelStatus>;
+  const auto loaded = wait_for<Loaded>(
+      [&](auto on_done) { service_->load_model({.name = "second", .model = tiny()}, on_done); });
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_NE(notices_.find("second: measuring which precision is fastest here"), std::string::npos)
+      << notices_;
+}
+
+// cpu:1 is measured, whose engine is another one.
+TEST_F(InferenceServiceTest, AVerdictIsKeptForTheDeviceThatWasMeasured) {
+  options_.models.front().precision = Precision::Fp32;
+  ::setenv("ZERO_WORKER", "dim=32 other_on=1", 1);
+  start();
+  const auto is_measured = [this](const std::string& name) {
+    const auto loaded = wait_for<Result<ServedModelStatus>>(
+        [&](auto on_done) { service_->load_model({.name = name, .model = tiny()}, on_done); });
+    EXPECT_TRUE(loaded) << loaded.error().message;
+    return notices_.find(name + ": measuring which precision") != std::string::npos;
+  };
+  service_->fleet_admin().drain(0);
+  EXPECT_TRUE(is_measured("second"));
+  EXPECT_FALSE(is_measured("third")) << "it is kept for cpu:1";
+  service_->fleet_admin().resume(0);
+  EXPECT_TRUE(is_measured("fourth")) << "nothing is kept for cpu:0";
+  EXPECT_FALSE(is_measured("fifth"));
 }
 
 TEST_F(InferenceServiceTest, AModelThatCannotBeLoadedIsAnErrorAndNotTheEnd) {

@@ -132,6 +132,7 @@ void ServingLoop::on_call_end(ModelId model) {
 
 void ServingLoop::drain(std::function<void()> on_done) {
   counts_.is_draining = true;
+  end_loads();
   on_drained_ = std::move(on_done);
   drain_timer_->set(clock_.now() + options_.drain_limit);
   if (calls_.count() == 0) finish_drain();

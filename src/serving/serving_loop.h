@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/inbox.h"
+#include "jobs/precision_settling.h"
 #include "jobs/text_encoding.h"
 #include "serving/call_table.h"
 #include "serving/flight_table.h"
@@ -82,6 +83,12 @@ class ServingLoop final : public InferenceService {
     ModelRoster::Ticket ticket = {};          // until it is placed
     std::unique_ptr<ServingModel> read = {};  // waits for its workers to have greeted
   };
+  /// What the thread that settles a precision is told.
+  struct Settling {
+    std::optional<std::size_t> device = {};  // that is measured
+    std::string why_none = {};               // where none can be
+    std::shared_ptr<std::atomic<bool>> is_unwanted = std::make_shared<std::atomic<bool>>(false);
+  };
   /// Of a model none of whose devices works.
   struct IdleModel {
     CallError error;                // what its calls are told
@@ -146,18 +153,23 @@ class ServingLoop final : public InferenceService {
   Status open_first_models();
   Result<std::unique_ptr<ServingModel>> read_model(const ServedModel& asked) const;
   Status settle(ServingModel& model, const std::vector<std::string>& classes,
-                const Measure& measure,
+                const PrecisionQuestion& question, const Measure& measure,
                 const std::function<void(const std::string&)>& on_notice) const;
+  PrecisionQuestion question_of(const ServedModel& model, const std::vector<GroupStatus>& devices,
+                                std::optional<std::size_t> measured) const;
   static std::optional<std::size_t> device_to_measure(const ServedModel& model,
                                                       const std::vector<GroupStatus>& devices);
-  Result<ProbeVerdict> measure_aside(const Probe& probe, std::optional<std::size_t> device) const;
+  Result<ProbeVerdict> measure_aside(const Probe& probe, const Settling& settling) const;
   Status place(std::unique_ptr<ServingModel> model);
   Result<std::vector<std::size_t>> devices_of(const ServedModel& model) const;
-  void do_beside(ModelId id, const std::function<void()>& job);
+  bool do_beside(ModelId id, const std::function<void()>& job);
   void on_read(ModelId id, Result<std::unique_ptr<ServingModel>> read);
   static bool have_greeted(const ServedModel& model, const std::vector<GroupStatus>& devices);
   void settle_read_models(const std::vector<GroupStatus>& devices);
-  void place_opened(ModelId id, Result<std::unique_ptr<ServingModel>> opened);
+  void settle_beside(ModelId id, const std::vector<GroupStatus>& devices);
+  void on_settled(ModelId id, std::unique_ptr<ServingModel> model, const Status& settled);
+  void place_opened(ModelId id, std::unique_ptr<ServingModel> opened);
+  void end_loads();
   void fail_loading(ModelId id, const Error& error);
   std::vector<std::string> engine_classes(const std::vector<std::string>& devices) const;
   void on_fleet_change();
@@ -192,6 +204,7 @@ class ServingLoop final : public InferenceService {
   ServingModels models_;
   ModelId next_model_ = 1;
   std::map<ModelId, Loading> loading_;  // asked for while running
+  std::optional<Settling> settling_;    // of one of them, under way
   std::set<ModelId> kept_canaries_;
   std::set<std::size_t> cached_devices_;  // rows of theirs were cached since it was emptied
   std::map<ModelId, IdleModel> idle_models_;

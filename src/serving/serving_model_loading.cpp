@@ -32,6 +32,24 @@ std::vector<std::uint32_t> canary_ids(ServingModel& model) {
   return ids;
 }
 
+bool is_asked_for(const ServedModel& model, const GroupStatus& device) {
+  const auto& names = model.devices;
+  return names.empty() || std::find(names.begin(), names.end(), device.name) != names.end();
+}
+
+// The worker of a GPU without a driver says its engine, too, and nothing can be computed there
+// (engine/cuda.h).
+bool can_measure(const GroupStatus& device) {
+  const auto& engine = device.engine_class;
+  return !device.is_to_rest && !device.is_failing && !engine.empty() &&
+         !engine.starts_with("cuda/none/");
+}
+
+// It may yet say which engine it has.
+bool may_greet(const GroupStatus& device) {
+  return device.engine_class.empty() && !device.is_to_rest && !device.is_failing;
+}
+
 }  // namespace
 
 // Of the devices, those that no model is to be on: a worker there would have nothing to do.
@@ -66,9 +84,12 @@ Status ServingLoop::open_first_models() {
   const auto cancelled = [this] { return events_.is_cancelled && events_.is_cancelled(); };
   MUSTER_TRY(fleet_->wait_for_greetings(cancelled));
   const Measure measure = [&](const Probe& probe) { return fleet_->probe(probe, cancelled); };
+  const auto devices = fleet_->groups();
+  const auto measured = device_to_measure({}, devices);  // the fleet takes its first for all
   for (auto& model : read) {
     MUSTER_TRY(
-        settle(*model, engine_classes(model->asked.devices), measure,
+        settle(*model, engine_classes(model->asked.devices),
+               question_of(model->asked, devices, measured), measure,
                [&](const std::string& text) { notice(fmt::format("{}: {}", model->name, text)); }));
     MUSTER_TRY(place(std::move(model)));
   }
@@ -97,15 +118,30 @@ Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel&
   return model;
 }
 
+// A verdict is that of the device that was measured. Where none can be, that of another of the
+// model's devices may have been kept.
+PrecisionQuestion ServingLoop::question_of(const ServedModel& model,
+                                           const std::vector<GroupStatus>& devices,
+                                           std::optional<std::size_t> measured) const {
+  PrecisionQuestion question{.asked = model.precision,
+                             .processor = {},
+                             .engine_class = {},
+                             .cache_folder = options_.cache_folder};
+  for (std::size_t i = 0; !measured && i < devices.size(); ++i) {
+    if (is_asked_for(model, devices[i]) && !devices[i].engine_class.empty()) measured = i;
+  }
+  if (measured) {
+    question.processor = options_.devices[*measured].model;
+    question.engine_class = devices[*measured].engine_class;
+  }
+  return question;
+}
+
 // The precision is settled once for all devices: one model must not answer in two precisions.
 Status ServingLoop::settle(ServingModel& model, const std::vector<std::string>& classes,
-                           const Measure& measure,
+                           const PrecisionQuestion& question, const Measure& measure,
                            const std::function<void(const std::string&)>& on_notice) const {
   if (classes.empty()) return Error{ErrorKind::Unavailable, "no device can work"};
-  const PrecisionQuestion question{.asked = model.asked.precision,
-                                   .processor = options_.devices.front().model,
-                                   .engine_class = classes.front(),
-                                   .cache_folder = options_.cache_folder};
   model.precision = MUSTER_TRY(settle_precision(question, model.opened, measure, on_notice));
   model.equality_base =
       fmt::format("{} {}", model.opened.hash, precision_name(model.precision.precision));
@@ -149,6 +185,7 @@ Status ServingLoop::place(std::unique_ptr<ServingModel> model) {
 }
 
 void ServingLoop::load_model(const ServedModel& model, OnLoaded on_done) {
+  if (counts_.is_draining) return on_done(server_ends_error());
   auto ticket = roster_.enter();
   if (!ticket) return on_done(ticket.error());
   if (!model.name.empty()) {
@@ -164,16 +201,17 @@ void ServingLoop::load_model(const ServedModel& model, OnLoaded on_done) {
   });
 }
 
-// On the thread that reads models.
-void ServingLoop::do_beside(ModelId id, const std::function<void()>& job) {
-  if (const auto taken = jobs_.push(job); !taken) {
-    fail_loading(id, {ErrorKind::ResourceExhausted,
-                      fmt::format("too many models wait to be opened: {}", kJobsMost)});
-  }
+// On the thread that reads models. False: too many wait for that, and this one has failed.
+bool ServingLoop::do_beside(ModelId id, const std::function<void()>& job) {
+  if (jobs_.push(job)) return true;
+  fail_loading(id, {ErrorKind::ResourceExhausted,
+                    fmt::format("too many models wait to be opened: {}", kJobsMost)});
+  return false;
 }
 
 // Workers that were idle until now are started for a model that is one.
 void ServingLoop::on_read(ModelId id, Result<std::unique_ptr<ServingModel>> read) {
+  if (!loading_.contains(id)) return;  // the server ends
   if (!read) return fail_loading(id, read.error());
   auto& loading = loading_.at(id);
   loading.read = *std::move(read);
@@ -186,68 +224,98 @@ void ServingLoop::on_read(ModelId id, Result<std::unique_ptr<ServingModel>> read
   settle_read_models(fleet_->groups());
 }
 
-// One of its devices has said which engine it has, or none will.
+// Where its precision is to be measured: the first of its devices that may, whichever of them are
+// slower to start. Else any has said which engine it has. Or none will.
 bool ServingLoop::have_greeted(const ServedModel& model, const std::vector<GroupStatus>& devices) {
-  bool may_come = false;
+  bool is_one_to_come = false;
   for (const auto& device : devices) {
-    const auto& names = model.devices;
-    const bool is_named = std::find(names.begin(), names.end(), device.name) != names.end();
-    if (!names.empty() && !is_named) continue;
-    if (!device.engine_class.empty()) return true;
-    may_come = may_come || (!device.is_failing && !device.is_to_rest);
+    if (!is_asked_for(model, device)) continue;
+    if (model.precision && !device.engine_class.empty()) return true;
+    if (!is_one_to_come && can_measure(device)) return true;
+    is_one_to_come = is_one_to_come || may_greet(device);
   }
-  return !may_come;
+  return !is_one_to_come;
+}
+
+// One after the other, so that each is measured on a device that is not drained by then.
+void ServingLoop::settle_read_models(const std::vector<GroupStatus>& devices) {
+  if (settling_) {
+    const auto device = settling_->device;
+    if (device && devices[*device].is_to_rest) *settling_->is_unwanted = true;
+    return;
+  }
+  const auto due = std::find_if(loading_.begin(), loading_.end(), [&](const auto& entry) {
+    return entry.second.read && have_greeted(entry.second.asked, devices);
+  });
+  if (due != loading_.end()) settle_beside(due->first, devices);
 }
 
 // Whoever waits for a precision must not keep the loop waiting: measured in a worker aside.
-void ServingLoop::settle_read_models(const std::vector<GroupStatus>& devices) {
-  std::vector<ModelId> due;
-  for (const auto& [id, loading] : loading_) {
-    if (loading.read && have_greeted(loading.asked, devices)) due.push_back(id);
-  }
-  for (const auto id : due) {
-    using Opened = Result<std::unique_ptr<ServingModel>>;
-    auto& loading = loading_.at(id);
-    const auto opened = std::make_shared<Opened>(std::move(loading.read));
-    do_beside(id, [this, id, opened, device = device_to_measure(loading.asked, devices),
-                   classes = engine_classes(loading.asked.devices)] {
-      const auto settled = settle(
-          ***opened, classes,
-          [this, device](const Probe& probe) { return measure_aside(probe, device); },
-          [this, &name = (**opened)->name](const std::string& text) {
-            loop_.post([this, line = fmt::format("{}: {}", name, text)] { notice(line); });
-          });
-      if (!settled) *opened = settled.error();
-      loop_.post([this, id, opened] { place_opened(id, std::move(*opened)); });
-    });
-  }
+void ServingLoop::settle_beside(ModelId id, const std::vector<GroupStatus>& devices) {
+  auto& loading = loading_.at(id);
+  const bool is_one_awake = std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
+    return is_asked_for(loading.asked, device) && !device.is_to_rest;
+  });
+  const Settling settling{
+      .device = device_to_measure(loading.asked, devices),
+      .why_none = is_one_awake ? "no device can work" : "every device is drained"};
+  settling_ = settling;
+  const auto model = std::make_shared<std::unique_ptr<ServingModel>>(std::move(loading.read));
+  const bool is_taken =
+      do_beside(id, [this, id, model, settling,
+                     question = question_of(loading.asked, devices, settling.device),
+                     classes = engine_classes(loading.asked.devices)] {
+        const auto settled = std::make_shared<Status>(settle(
+            **model, classes, question,
+            [&](const Probe& probe) { return measure_aside(probe, settling); },
+            [this, &name = (*model)->name](const std::string& text) {
+              loop_.post([this, line = fmt::format("{}: {}", name, text)] { notice(line); });
+            }));
+        loop_.post([this, id, model, settled] { on_settled(id, std::move(*model), *settled); });
+      });
+  if (!is_taken) settling_.reset();
 }
 
-// The first of its devices that no operator has drained; nullopt: there is none.
+// One whose device was drained meanwhile is measured on another.
+void ServingLoop::on_settled(ModelId id, std::unique_ptr<ServingModel> model,
+                             const Status& settled) {
+  settling_.reset();
+  const auto found = loading_.find(id);
+  if (found == loading_.end()) return;  // the server ends
+  if (settled) {
+    place_opened(id, std::move(model));
+  } else if (settled.error().kind == ErrorKind::Cancelled) {
+    found->second.read = std::move(model);
+  } else {
+    fail_loading(id, settled.error());
+  }
+  settle_read_models(fleet_->groups());
+}
+
+// The first of its devices that works and that no operator has drained; nullopt: there is none.
 std::optional<std::size_t> ServingLoop::device_to_measure(const ServedModel& model,
                                                           const std::vector<GroupStatus>& devices) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto& names = model.devices;
-    const bool is_asked =
-        names.empty() || std::find(names.begin(), names.end(), devices[i].name) != names.end();
-    if (is_asked && !devices[i].is_to_rest) return i;
+    if (is_asked_for(model, devices[i]) && can_measure(devices[i])) return i;
   }
   return std::nullopt;
 }
 
-// It ends with the server: the worker is killed, whatever it is doing.
+// It ends with the server, or when its device is drained: the worker is killed, whatever it is
+// doing.
+//
+// Errors: Cancelled.
 Result<ProbeVerdict> ServingLoop::measure_aside(const Probe& probe,
-                                                std::optional<std::size_t> device) const {
-  if (!device) {
-    return Error{ErrorKind::Unavailable, "every device is drained"};
-  }
-  const auto cancelled = [this] { return is_ending_.load(); };
+                                                const Settling& settling) const {
+  if (!settling.device) return Error{ErrorKind::Unavailable, settling.why_none};
+  const auto cancelled = [&] { return is_ending_.load() || settling.is_unwanted->load(); };
+  if (cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
   const FleetEvents deaf{.on_row = [](ItemKey, std::span<const std::byte>, std::size_t) {},
                          .on_item_failed = [](ItemKey, const Error&) {},
                          .on_notice = [](const std::string&, std::optional<std::size_t>) {},
                          .on_change = [] {}};
   FleetOptions options;
-  options.devices = {options_.devices[*device]};
+  options.devices = {options_.devices[*settling.device]};
   options.worker_program = options_.worker_program;
   options.torch_root = options_.torch_root;
   options.build = build_name();
@@ -256,22 +324,31 @@ Result<ProbeVerdict> ServingLoop::measure_aside(const Probe& probe,
   return fleet->probe(probe, cancelled);
 }
 
+// Who waits for a model that no device has begun to load: its measurement may take long.
+void ServingLoop::end_loads() {
+  if (settling_) *settling_->is_unwanted = true;
+  std::vector<ModelId> ending;
+  for (const auto& [id, loading] : loading_) {
+    if (models_.find(id) == nullptr) ending.push_back(id);
+  }
+  for (const auto id : ending) fail_loading(id, server_ends_error());
+}
+
 void ServingLoop::fail_loading(ModelId id, const Error& error) {
   const auto on_done = std::move(loading_.at(id).on_done);
   loading_.erase(id);
   on_done(error);
 }
 
-void ServingLoop::place_opened(ModelId id, Result<std::unique_ptr<ServingModel>> opened) {
-  if (!opened) return fail_loading(id, opened.error());
-  auto& model = **opened;
+void ServingLoop::place_opened(ModelId id, std::unique_ptr<ServingModel> opened) {
+  auto& model = *opened;
   auto& ticket = loading_.at(id).ticket;
   if (const auto named = ticket.take_name(model.name); !named) {
     return fail_loading(id, named.error());
   }
   model.ticket = std::move(ticket);
   model.id = id;
-  if (const auto placed = place(*std::move(opened)); !placed) {
+  if (const auto placed = place(std::move(opened)); !placed) {
     return fail_loading(id, placed.error());
   }
   place_soon();
