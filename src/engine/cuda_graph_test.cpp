@@ -158,7 +158,10 @@ TEST(CudaGraph, NoneIsDestroyedWhileAnotherIsCaptured) {
   });
   both_run.arrive_and_wait();
   int captured_count = 0;
-  for (; !is_over; ++captured_count) EXPECT_EQ(error_of(calls, let_others_run), "");
+  for (; !is_over; ++captured_count) {
+    EXPECT_EQ(error_of(calls, let_others_run), "");
+    std::this_thread::yield();  // a lock is not fair
+  }
   destroyed.get();
   EXPECT_FALSE(has_overlapped);
   EXPECT_EQ(fake.destroyed_count, 200 + captured_count);
