@@ -24,8 +24,10 @@ constexpr Duration kPause = std::chrono::seconds(2);
 
 using Answer = std::optional<Result<DecoderVerdict>>;
 
+// The first answer counts: a worker that was refused may have sent its verdict with the same bytes.
 Status on_frame(const DecoderProbeOptions& options, const FrameHeader& header,
                 std::span<const std::byte> payload, Answer& answer) {
+  if (answer) return Done{};
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Hello: {
       const auto hello = MUSTER_TRY(decode_hello(payload));
