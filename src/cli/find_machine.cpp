@@ -30,6 +30,22 @@ std::optional<std::uint32_t> index_of_parent(const DeviceIdentity& slice,
   return std::nullopt;
 }
 
+// CUDA has no other name for a GPU than its UUID and its number. Numbers in PCI order are those of
+// `machine` where all of its GPUs were opened, and none is split or may be.
+bool is_number_certain(const DeviceIdentity& identity, const std::vector<DeviceIdentity>& all) {
+  std::size_t gpu_count = 0;
+  bool is_each_opened = identity.cuda_ordinal.has_value();
+  bool is_each_placed = true;
+  for (const auto& other : all) {
+    if (other.device.kind != DeviceKind::Cuda) continue;
+    if (other.parent || other.is_mig_on.value_or(false)) return false;
+    ++gpu_count;
+    is_each_opened &= other.device.uuid.has_value() || other.cuda_ordinal.has_value();
+    is_each_placed &= other.device.pci_address.has_value();
+  }
+  return is_each_opened && (is_each_placed || gpu_count == 1);
+}
+
 }  // namespace
 
 // A slice is named by the place of its GPU and its own: "cuda:0:1".
@@ -47,6 +63,10 @@ std::vector<Device> devices_for_work(const WatchedMachine& machine,
       device.index = *parent;
     }
     if (!identity.cuda_ordinal && visible) device.hidden_by = "CUDA_VISIBLE_DEVICES=" + *visible;
+    if (device.hidden_by.empty() && !device.uuid && !is_number_certain(identity, machine.devices)) {
+      device.hidden_by =
+          "its driver, which tells no UUID of it (is it lost?): its number may mean another";
+    }
     devices.push_back(std::move(device));
   }
   return devices;

@@ -32,7 +32,8 @@ std::optional<std::uint64_t> available_memory(const Config& config);
 
 /// The NVIDIA GPUs of a watched machine as devices for work: slices instead of a GPU that is split,
 /// and those that a CUDA program would not see marked with `visible`, the value of
-/// CUDA_VISIBLE_DEVICES. Threads: pure.
+/// CUDA_VISIBLE_DEVICES. So are those that a worker could not be given alone: without a UUID and
+/// where their number is not certain, as that of one that its driver does not open. Threads: pure.
 std::vector<Device> devices_for_work(const WatchedMachine& machine,
                                      const std::optional<std::string>& visible);
 

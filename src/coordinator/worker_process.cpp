@@ -66,12 +66,8 @@ std::vector<std::string> worker_environment(const WorkerProcess::Options& option
                                    inherited != nullptr ? ":" : "",
                                    inherited != nullptr ? inherited : ""));
   }
-  if (options.device.kind == DeviceKind::Cuda && options.device.uuid) {
-    settings.push_back("CUDA_VISIBLE_DEVICES=" + *options.device.uuid);
-  }
-  if (options.device.kind == DeviceKind::Standin) {
-    settings.push_back(fmt::format("{}={}", kStandinVisibleVariable, options.device.index));
-  }
+  const auto of_device = variables_of(options.device);
+  settings.insert(settings.end(), of_device.begin(), of_device.end());
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string inherited = *entry;
@@ -130,6 +126,16 @@ Result<pid_t> spawn(const WorkerProcess::Options& options, int socket, int stder
 }
 
 }  // namespace
+
+std::vector<std::string> variables_of(const Device& device) {
+  if (device.kind == DeviceKind::Standin) {
+    return {fmt::format("{}={}", kStandinVisibleVariable, device.index)};
+  }
+  if (device.kind != DeviceKind::Cuda) return {};
+  if (device.uuid) return {"CUDA_VISIBLE_DEVICES=" + *device.uuid};
+  // Without the order CUDA counts the GPU first that it takes for the fastest.
+  return {"CUDA_DEVICE_ORDER=PCI_BUS_ID", fmt::format("CUDA_VISIBLE_DEVICES={}", device.index)};
+}
 
 Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Options& options) {
   auto pipes = MUSTER_TRY(open_child_pipes("worker"));

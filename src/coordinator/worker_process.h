@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -24,6 +25,10 @@ struct WorkerDeath {
                               // a hang that we ended; not a kill from outside
   double cpu_seconds = 0;     // user + system of its whole life
 };
+
+/// The variables by which a worker sees `device` and no other one: "NAME=value". A GPU goes by its
+/// UUID; without one by its number in PCI order, which must be certain (cli/find_machine.h).
+std::vector<std::string> variables_of(const Device& device);
 
 /// One muster-worker: the process, its frames and its stderr.
 ///
