@@ -23,7 +23,7 @@ constexpr std::size_t kDriftGroups = 16;
 constexpr double kOutlier = 5;            // robust standard deviations
 constexpr double kOutlierShare = 0.05;    // and never less than this share of the median
 constexpr double kNormalPerMad = 1.4826;  // standard deviation of a normal law, of its MAD
-constexpr double kFurther = 1.15;
+constexpr double kFurther = 1.25;
 constexpr double kDriftMost = 0.05;
 constexpr double kConfidence = 0.99;
 

@@ -18,9 +18,10 @@ struct SteadyPart {
 /// The samples go into up to 240 batches of equal number, each with its median; outliers among
 /// these are brought to five robust standard deviations, so that a stall late in a run is not taken
 /// for the end of its warm-up. The cut is where the standard error of the mean of what is left is
-/// least (MSER), a tenth and a half further: where a ramp ends in noise, MSER stops before its end.
-/// What is kept is steady if a straight line through it does not rise or fall significantly (99 %)
-/// by more than 5 %, and the cut lies in the first half.
+/// least (MSER), a quarter further: where a ramp ends in noise, MSER stops before its end. With a
+/// quarter 97 % of the ramps of `muster bench selftest warm-up --full` are cut whole, with 1.15 75
+/// %. What is kept is steady if a straight line through it does not rise or fall significantly (99
+/// %) by more than 5 %, and the cut lies in the first half.
 ///
 /// values: latencies in the order of time. Cost: linear but for the medians. Threads: pure.
 /// Source: White 1997, "An effective truncation heuristic for bias reduction in simulation output",

@@ -1,5 +1,5 @@
-"""vLLM's benchmarks.serve, called as a module because its `vllm` command does not start: peer_vllm.py URL RATE REQUESTS. Prints the
-percentiles of the end-to-end latency in seconds as JSON."""
+"""vLLM's benchmarks.serve, called as a module because its `vllm` command does not start: peer_vllm.py URL RATE REQUESTS TOKENIZER, a folder
+by which it makes its prompts. Prints the percentiles of the end-to-end latency in seconds as JSON."""
 
 import argparse
 import json
@@ -11,10 +11,10 @@ from vllm.benchmarks import serve
 
 
 def main():
-    url, rate, requests = sys.argv[1:]
+    url, rate, requests, tokenizer = sys.argv[1:]
     folder = pathlib.Path(tempfile.mkdtemp())
-    words = ["--backend", "openai", "--base-url", url, "--endpoint", "/v1/completions", "--model", "null", "--tokenizer", sys.argv[0],
-             "--skip-tokenizer-init", "--dataset-name", "random", "--random-input-len", "8", "--random-output-len", "1",
+    words = ["--backend", "openai", "--base-url", url, "--endpoint", "/v1/completions", "--model", "null", "--tokenizer", tokenizer,
+             "--dataset-name", "random", "--random-input-len", "8", "--random-output-len", "1",
              "--num-prompts", requests, "--request-rate", rate, "--percentile-metrics", "e2el", "--metric-percentiles", "50,95,99",
              "--save-result", "--result-dir", str(folder), "--result-filename", "result.json", "--disable-tqdm"]
     parser = argparse.ArgumentParser()

@@ -6,7 +6,7 @@ import subprocess
 
 from bench import running
 from bench.peer_packages import install
-from programs import scratch
+from programs import MODEL, scratch
 from report import holds, skipped
 
 TITLE = "null server, M/D/1 and M/M/1 at load 0.5, 0.8, 0.95, 10^5 requests: percentiles against Lindley's recursion"
@@ -51,7 +51,7 @@ def run_locust(python, url):
 
 def run_vllm(python, url):
     script = pathlib.Path(__file__).parent / "peer_vllm.py"
-    done = subprocess.run([python, script, url, str(RATE), str(REQUESTS)], check=True, capture_output=True, text=True, timeout=600)
+    done = subprocess.run([python, script, url, str(RATE), str(REQUESTS), MODEL], check=True, capture_output=True, text=True, timeout=600)
     said = json.loads(done.stdout.strip().splitlines()[-1])
     return {share: said[f"p{100 * share:g}"] for share in SHARES}
 
