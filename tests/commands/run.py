@@ -67,6 +67,8 @@ class Runner:
             return self.look_at_script
         if words[0].endswith("python3") and "-m" in words:
             return lambda command: self.leave_out(command, "it would fetch torch from the package index")
+        if needs_decoder(line) and not self.is_real:
+            return lambda command: self.leave_out(command, "it wants a model that generates, which ./test does not fetch")
         verb = words[1] if words[0].endswith("muster") and len(words) > 1 else ""
         if verb == "serve":
             return self.serve
@@ -95,8 +97,6 @@ class Runner:
         return line
 
     def to_its_end(self, command):
-        if needs_decoder(command.text) and not self.is_real:
-            return self.leave_out(command, "it wants a model that generates, which ./test does not fetch")
         self.counts["run"] += 1
         self.make_named(command.text)
         if self.state.server is None and re.search(r"muster ctl|127\.0\.0\.1:8000", command.text):
@@ -121,8 +121,6 @@ class Runner:
             shutil.copy(folder / "before.json", folder / "after.json")
 
     def serve(self, command):
-        if needs_decoder(command.text) and not self.is_real:
-            return self.leave_out(command, "it wants a model that generates, which ./test does not fetch")
         self.counts["run"] += 1
         self.make_named(command.text)
         line = re.split(r"\s#|\s&$|\s&\s", self.filled_in(command.text))[0]
