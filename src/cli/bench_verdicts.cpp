@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -26,38 +27,38 @@ std::string verdict_text(const FigureDifference& one) {
   return one.is_valid ? verdict_words(one) : std::string("none: invalid");
 }
 
+using Cells = std::vector<TableCell>;
+
+// Of a figure's line: A, B, their ratio and its interval, the verdict.
+std::vector<Column> columns_behind(std::vector<Column> first) {
+  for (const auto* title : {"A", "B", "B / A", "from", "to"}) {
+    first.push_back({.title = title, .align = Align::Right});
+  }
+  first.push_back({.title = "verdict"});
+  return first;
+}
+
+Cells line_of(Cells first, const FigureDifference& one) {
+  const auto& ratio = one.comparison;
+  for (auto& cell : Cells{one.figure, compared_text(one.figure, one.a),
+                          compared_text(one.figure, one.b), ratio_text(ratio.ratio),
+                          ratio_text(ratio.low), ratio_text(ratio.high), verdict_text(one)}) {
+    first.push_back(std::move(cell));
+  }
+  return first;
+}
+
 // A line for each figure of each load.
 std::string wide_table(const Figures& figures) {
-  Table table({{"load"},
-               {"figure"},
-               {"A", Align::Right},
-               {"B", Align::Right},
-               {"B / A", Align::Right},
-               {"from", Align::Right},
-               {"to", Align::Right},
-               {"verdict"}});
-  for (const auto& one : figures) {
-    table.add_row({one.load, one.figure, compared_text(one.figure, one.a),
-                   compared_text(one.figure, one.b), ratio_text(one.comparison.ratio),
-                   ratio_text(one.comparison.low), ratio_text(one.comparison.high),
-                   verdict_text(one)});
-  }
+  Table table(columns_behind({{"load"}, {"figure"}}));
+  for (const auto& one : figures) table.add_row(line_of({one.load}, one));
   return table.render(kUnboundedWidth);
 }
 
 std::string table_of_load(const Figures& figures, const std::string& load) {
-  Table table({{"figure"},
-               {"A", Align::Right},
-               {"B", Align::Right},
-               {"B / A", Align::Right},
-               {"from", Align::Right},
-               {"to", Align::Right},
-               {"verdict"}});
+  Table table(columns_behind({{"figure"}}));
   for (const auto& one : figures) {
-    if (one.load != load) continue;
-    table.add_row({one.figure, compared_text(one.figure, one.a), compared_text(one.figure, one.b),
-                   ratio_text(one.comparison.ratio), ratio_text(one.comparison.low),
-                   ratio_text(one.comparison.high), verdict_text(one)});
+    if (one.load == load) table.add_row(line_of({}, one));
   }
   return table.render(kUnboundedWidth);
 }
