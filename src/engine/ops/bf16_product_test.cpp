@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "engine/ops/activation_fixture.h"
+
 namespace muster::engine {
 namespace {
 
@@ -143,18 +145,6 @@ TEST_F(Bf16ProductTest, PanelsApartGiveAnOutputTheSameBits) {
       }
     }
   }
-}
-
-double formula(Activation activation, double x) {
-  switch (activation) {
-    case Activation::Gelu:
-      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::GeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::Relu:
-      return std::max(x, 0.0);
-  }
-  return x;
 }
 
 TEST_F(Bf16ProductTest, ActivationsAreTheirFormulas) {

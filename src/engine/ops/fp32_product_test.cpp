@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "engine/ops/activation_fixture.h"
 #include "engine/ops/kernels_by_cpu.h"
 
 namespace muster::engine {
@@ -145,18 +146,6 @@ TEST_P(Fp32ProductTest, PanelsApartGiveAnOutputTheSameBits) {
       }
     }
   }
-}
-
-double formula(Activation activation, double x) {
-  switch (activation) {
-    case Activation::Gelu:
-      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::GeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::Relu:
-      return std::max(x, 0.0);
-  }
-  return x;
 }
 
 TEST_P(Fp32ProductTest, ActivationsAreTheirFormulas) {

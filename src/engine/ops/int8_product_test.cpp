@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/ops/activation_fixture.h"
+
 namespace muster::engine {
 namespace {
 
@@ -234,18 +236,6 @@ TEST_P(Int8ProductTest, PanelsOneByOneAreTheWhole) {
                          out.data());
   }
   EXPECT_TRUE(are_same_bits(out, product(packed, x, Activation::Relu)));
-}
-
-double formula(Activation activation, double x) {
-  switch (activation) {
-    case Activation::Gelu:
-      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::GeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::Relu:
-      return std::max(x, 0.0);
-  }
-  return x;
 }
 
 TEST_P(Int8ProductTest, ActivationsAreTheirFormulas) {
