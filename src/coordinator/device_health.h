@@ -45,10 +45,16 @@ class Calibration {
 /// Slow are three batches in a row of together half a second, each over five times its prediction;
 /// or one and the batch that runs after it, once both have taken 0.8 s.
 ///
+/// A batch that was cut, since others took the device's memory, tells nothing of its speed: it is
+/// neither judged nor learnt, is none of the twenty, and ends a row of slow ones.
+///
 /// Pure. Threads: owned by the coordinator's loop.
 class DeviceHealth {
  public:
   void on_served(ModelId model, std::uint64_t token_count, Duration engine);
+
+  /// A batch was computed in smaller passes for want of memory.
+  void on_cut() { forget_slowness(); }
 
   /// running: how long the batch that runs now has been running.
   bool is_slow(Duration running) const;

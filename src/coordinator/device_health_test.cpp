@@ -74,6 +74,19 @@ TEST(DeviceHealthTest, OneBatchInTimeEndsTheRow) {
   EXPECT_FALSE(health.is_slow(seconds(10)));
 }
 
+// What others take of a GPU's memory makes its passes smaller and its batches longer.
+TEST(DeviceHealthTest, ABatchThatWasCutForWantOfMemoryEndsTheRow) {
+  auto health = taught();
+  for (int i = 0; i < 2; ++i) {
+    health.on_served(kModel, 1000, milliseconds(501));
+    EXPECT_TRUE(health.looks_slow());
+    health.on_cut();
+    EXPECT_FALSE(health.looks_slow());
+    EXPECT_FALSE(health.is_slow(seconds(10)));
+  }
+  EXPECT_EQ(health.predict(kModel, 1000), Duration(milliseconds(100)));
+}
+
 TEST(DeviceHealthTest, WhatIsSlowIsNotLearnt) {
   auto health = taught();
   for (int i = 0; i < 100; ++i) health.on_served(kModel, 1000, milliseconds(1000));

@@ -119,10 +119,10 @@ Status WorkerFleet::on_rows(std::size_t group, std::uint64_t id,
       work_.on_rows(group, id, rows);
       break;
     case FrameKind::Canary:
-      models_.on_canary_row(group, sent, rows.rows, Duration(rows.engine_ns));
+      models_.on_canary_row(group, sent, rows);
       break;
     case FrameKind::Trial:
-      models_.on_trial_batch(group, sent, Duration(rows.engine_ns));
+      models_.on_trial_batch(group, sent, rows);
       break;
   }
   return Done{};

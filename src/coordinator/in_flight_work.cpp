@@ -216,7 +216,7 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   if (!taken) return;
   if (!is_finite(rows.rows)) return on_some_not_finite(group, *std::move(taken), rows);
   const auto& items = taken->work.items;
-  on_whole_batch(group, *taken, Duration(rows.engine_ns));
+  on_whole_batch(group, *taken, rows);
   groups_[group].text_count += items.size();
   ++groups_[group].batch_count;
   for (std::size_t i = 0; i < items.size(); ++i) deliver(group, items[i].key, rows, i);
@@ -242,7 +242,7 @@ void InFlightWork::on_some_not_finite(std::size_t group, DispatchBatch batch, co
     }
   }
   if (others.empty()) {
-    on_whole_batch(group, batch, Duration(rows.engine_ns));
+    on_whole_batch(group, batch, rows);
   } else {
     batch.work.items = std::move(others);
     on_not_finite(group, std::move(batch));
@@ -254,12 +254,17 @@ void InFlightWork::on_some_not_finite(std::size_t group, DispatchBatch batch, co
 
 // One batch teaches all who predict: the dispatcher's costs, the device's health, its restarts and
 // its budget.
-void InFlightWork::on_whole_batch(std::size_t index, const DispatchBatch& batch, Duration engine) {
+void InFlightWork::on_whole_batch(std::size_t index, const DispatchBatch& batch, const Rows& rows) {
+  const Duration engine(rows.engine_ns);
   auto& group = groups_[index];
   auto& health = parts_.groups.health(index);
   const auto tokens = batch.work.token_count;
   dispatcher_.on_served(index, batch, engine);
-  health.speed.on_served(batch.model, tokens, engine);
+  if (rows.is_cut) {
+    health.speed.on_cut();
+  } else {
+    health.speed.on_served(batch.model, tokens, engine);
+  }
   health.restarts.on_batch_served();
   group.blame.on_served();
   group.token_count += tokens;

@@ -171,7 +171,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   std::optional<DispatchBatch> take_batch(std::size_t index, std::uint64_t frame);
   void on_some_not_finite(std::size_t group, DispatchBatch batch, const Rows& rows);
   void deliver(std::size_t group, ItemKey key, const Rows& rows, std::size_t index);
-  void on_whole_batch(std::size_t index, const DispatchBatch& batch, Duration engine);
+  void on_whole_batch(std::size_t index, const DispatchBatch& batch, const Rows& rows);
 
   // work_returns.cpp
   void fail_item(ItemKey key, const Error& error);

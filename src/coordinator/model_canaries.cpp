@@ -39,8 +39,9 @@ void ModelRegistry::ask_due_canaries(std::size_t group, TimePoint now) {
   }
 }
 
-void ModelRegistry::on_canary_row(std::size_t group, const SentFrame& canary,
-                                  std::span<const std::byte> row, Duration engine) {
+void ModelRegistry::on_canary_row(std::size_t group, const SentFrame& canary, const Rows& rows) {
+  const auto row = rows.rows;
+  const Duration engine(rows.engine_ns);
   const auto now = parts_.clock.now();
   auto& here = parts_.table.on(group).at(canary.model);
   if (here.canary_at) here.canary_at = now + options_.canary_period;
@@ -63,7 +64,9 @@ void ModelRegistry::on_canary_row(std::size_t group, const SentFrame& canary,
   // The first forward of a worker is no fair measure, but better than none; one in quarantine
   // teaches nothing.
   const bool is_first = !speed.predict(canary.model, canary.token_count);
-  if (is_first || (!here.awaits_canary && !life.is_quarantined)) {
+  if (rows.is_cut) {
+    speed.on_cut();
+  } else if (is_first || (!here.awaits_canary && !life.is_quarantined)) {
     speed.on_served(canary.model, canary.token_count, engine);
   }
   groups_[group].newest_canary = canary.model;

@@ -221,12 +221,17 @@ void ModelRegistry::on_trial_too_large(std::size_t group, const SentFrame& sent)
   if (parts_.table.is_served(sent.model)) believe(group, sent.model);
 }
 
-void ModelRegistry::on_trial_batch(std::size_t group, const SentFrame& sent, Duration engine) {
+void ModelRegistry::on_trial_batch(std::size_t group, const SentFrame& sent, const Rows& rows) {
   auto& here = parts_.table.on(group).at(sent.model);
-  const auto measure = here.trial ? here.trial->on_batch(engine) : std::nullopt;
+  const auto measure = here.trial ? here.trial->on_batch(Duration(rows.engine_ns)) : std::nullopt;
   if (!measure || !parts_.table.is_served(sent.model)) return;
   parts_.costs.calibrate(group, sent.model, *measure);
-  parts_.groups.health(group).speed.on_served(sent.model, measure->token_count, measure->engine);
+  auto& speed = parts_.groups.health(group).speed;
+  if (rows.is_cut) {
+    speed.on_cut();
+  } else {
+    speed.on_served(sent.model, measure->token_count, measure->engine);
+  }
   if (!here.trial->is_done()) return send_trial(group, sent.model, here.trial->round());
   here.trial.reset();
   believe(group, sent.model);

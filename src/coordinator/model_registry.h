@@ -129,10 +129,9 @@ class ModelRegistry final : public FleetModels {
   /// Asks for the canary of a model that is loaded there.
   void ask_canary(std::size_t group, ModelId model);
 
-  void on_canary_row(std::size_t group, const SentFrame& canary, std::span<const std::byte> row,
-                     Duration engine);
+  void on_canary_row(std::size_t group, const SentFrame& canary, const Rows& rows);
   void on_canary_failed(std::size_t group, const SentFrame& canary, const Error& error);
-  void on_trial_batch(std::size_t group, const SentFrame& sent, Duration engine);
+  void on_trial_batch(std::size_t group, const SentFrame& sent, const Rows& rows);
   /// A trial's batch did not fit into memory; what the smaller rounds have shown is enough.
   void on_trial_too_large(std::size_t group, const SentFrame& sent);
 

@@ -62,7 +62,9 @@ class ModelRegistryTest : public testing::Test, protected ModelEvents, protected
                      Duration engine = milliseconds(1)) {
     const auto frame = take_newest(group);
     ASSERT_EQ(frame.kind, FrameKind::Canary);
-    registry_.on_canary_row(group, frame, std::as_bytes(std::span(row)), engine);
+    registry_.on_canary_row(group, frame,
+                            {.engine_ns = static_cast<std::uint64_t>(engine.count()),
+                             .rows = std::as_bytes(std::span(row))});
   }
   void fail_canary(std::size_t group, ErrorKind kind) {
     registry_.on_canary_failed(group, take_newest(group), {kind, "told to fail"});
@@ -399,7 +401,7 @@ TEST_F(ModelRegistryTest, ATrialMeasuresSeveralSizesInEveryLaneBeforeTheFirstTex
       ASSERT_EQ(frame.kind, FrameKind::Trial);
       EXPECT_EQ(frame.text_count, texts);
       groups_.sent_of(0).take(frame.id, clock_.now());
-      registry_.on_trial_batch(0, frame, Duration(milliseconds(1)) * static_cast<int>(texts));
+      registry_.on_trial_batch(0, frame, {.engine_ns = texts * 1'000'000U});
     }
   }
   EXPECT_TRUE(takes_work(0));

@@ -259,10 +259,12 @@ Result<Batch> decode_batch(std::span<const std::byte> payload) {
 }
 
 // The head alone: the rows are sent from where they were computed, without a copy into a payload.
+// What tells a cut is as wide as a float, so that the rows behind it stay aligned.
 std::vector<std::byte> encode_rows_head(const Rows& message) {
   ByteWriter writer;
   writer.number(message.engine_ns);
   writer.number(message.activation_peak_bytes);
+  writer.number(std::uint32_t{message.is_cut ? 1U : 0U});
   writer.number(message.dim);
   return writer.take();
 }
@@ -274,6 +276,7 @@ Result<Rows> decode_rows(std::span<const std::byte> payload) {
   Rows message;
   message.engine_ns = MUSTER_TRY(reader.number<std::uint64_t>());
   message.activation_peak_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.is_cut = MUSTER_TRY(reader.number<std::uint32_t>()) != 0;
   message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
   message.rows = reader.rest();
   if (message.dim == 0 || message.rows.size() % (std::size_t{message.dim} * sizeof(float)) != 0) {

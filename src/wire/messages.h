@@ -52,7 +52,7 @@ inline constexpr Duration kExpectTime = std::chrono::microseconds(500);
 
 /// Worker: who speaks. Both sides refuse another protocol or build.
 struct Hello {
-  static constexpr std::uint32_t kProtocol = 10;
+  static constexpr std::uint32_t kProtocol = 11;
   std::uint32_t protocol = kProtocol;
   std::string build;  // the version and commit both programs were built from
   std::string
@@ -135,6 +135,7 @@ struct Rows {
   std::uint64_t engine_ns = 0;  // time inside the engine, of all lanes that took part together
   std::uint64_t activation_peak_bytes =
       0;  // the most that all lanes held beside the weights, so far; 0: not counted
+  bool is_cut = false;  // a GPU's memory was short: it took smaller passes, and so longer
   std::uint32_t dim = 0;
   std::span<const std::byte> rows;  // [texts, dim] float32
 };

@@ -140,13 +140,14 @@ TEST(Messages, AComputeTestOfASizeThatNoProductHasIsCorrupt) {
 }
 
 TEST(Messages, RowsAreTheBytesAfterTheHead) {
-  auto payload =
-      encode_rows_head(Rows{.engine_ns = 9, .activation_peak_bytes = 5, .dim = 2, .rows = {}});
+  auto payload = encode_rows_head(
+      Rows{.engine_ns = 9, .activation_peak_bytes = 5, .is_cut = true, .dim = 2, .rows = {}});
   payload.resize(payload.size() + 16);  // two rows of two float32
   const auto rows = decode_rows(payload);
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->engine_ns, 9U);
   EXPECT_EQ(rows->activation_peak_bytes, 5U);
+  EXPECT_TRUE(rows->is_cut);
   EXPECT_EQ(rows->rows.size(), 16U);
   payload.resize(payload.size() - 4);
   EXPECT_EQ(decode_rows(payload).error().kind, ErrorKind::Corrupt);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -26,6 +27,12 @@ class MemoryNotices {
 
   /// What is new about so many tokens at once; nullopt: nothing.
   std::optional<std::string> look(std::size_t tokens, TimePoint now);
+
+  /// Whether a batch was computed in more passes than it needs where memory is not short.
+  /// at_once: the fewest tokens at once that were seen while it was computed.
+  bool was_cut(std::size_t batch_tokens, std::size_t at_once) const {
+    return at_once < std::min(batch_tokens, whole_);
+  }
 
  private:
   const std::size_t whole_;

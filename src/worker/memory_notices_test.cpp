@@ -40,6 +40,13 @@ TEST_F(MemoryNoticesTest, ThatAllIsThereAgainIsToldWhenItHasBeenForTenSeconds) {
   EXPECT_EQ(look(500), "the GPU's memory is short: it computes 500 tokens at once, not 1000");
 }
 
+TEST_F(MemoryNoticesTest, ABatchThatFitsIntoAPassIsNotCut) {
+  EXPECT_FALSE(notices_.was_cut(3000, 1000)) << "three passes, as always";
+  EXPECT_TRUE(notices_.was_cut(3000, 999));
+  EXPECT_TRUE(notices_.was_cut(600, 500));
+  EXPECT_FALSE(notices_.was_cut(500, 500));
+}
+
 // A budget that was halved once is whole after 32 passes, and the next large one halves it again.
 TEST_F(MemoryNoticesTest, MemoryThatStaysShortIsToldOnce) {
   EXPECT_NE(look(500), "");

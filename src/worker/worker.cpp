@@ -371,6 +371,7 @@ void Worker::end_if_device_is_lost(const Error& error) const {
 Status Worker::answer(const Job& job, std::vector<float>& rows, engine::LaneSeat& seat) {
   const auto begin = std::chrono::steady_clock::now();
   const auto& encoder = *job.model->encoder;
+  const auto tokens_at_begin = encoder.pass_tokens();
   rows.resize(job.batch.lengths.size() * encoder.dim());
   const auto encoded = encoder.encode({.ids = job.batch.ids,
                                        .lengths = job.batch.lengths,
@@ -378,7 +379,9 @@ Status Worker::answer(const Job& job, std::vector<float>& rows, engine::LaneSeat
                                       rows, seat);
   const auto end = std::chrono::steady_clock::now();
   const auto helped = seat.take_helped();
-  if (const auto notice = job.model->memory_notices.look(encoder.pass_tokens(), end)) {
+  auto& memory = job.model->memory_notices;
+  const auto tokens_at_end = encoder.pass_tokens();
+  if (const auto notice = memory.look(tokens_at_end, end)) {
     fmt::print(stderr, "muster-worker: {}\n", *notice);
   }
   if (!encoded) {
@@ -386,8 +389,10 @@ Status Worker::answer(const Job& job, std::vector<float>& rows, engine::LaneSeat
     return send_error(job.id, encoded.error());
   }
   const std::chrono::nanoseconds elapsed = end - begin + helped;
+  const auto at_once = std::min(tokens_at_begin, tokens_at_end);
   const auto head = encode_rows_head({.engine_ns = static_cast<std::uint64_t>(elapsed.count()),
                                       .activation_peak_bytes = encoder.activation_peak_bytes(),
+                                      .is_cut = memory.was_cut(job.batch.ids.size(), at_once),
                                       .dim = encoder.dim(),
                                       .rows = {}});
   return send(MessageType::Rows, job.id, std::array{bytes_of(head), bytes_of(rows)});
