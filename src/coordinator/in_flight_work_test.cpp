@@ -28,6 +28,23 @@ TEST_F(InFlightWorkTest, GroupsGetTextsInTurnAndEveryTextItsOwnRow) {
   }
 }
 
+TEST_F(InFlightWorkTest, ABatchThatWasCutForWantOfMemoryTeachesNothingOfSpeed) {
+  const auto knows_speed = [&] { return groups_.health(0).speed.predict(kModel, 10).has_value(); };
+  submit_short(1);
+  const auto id = groups_.sent(0).all().front().id;
+  const std::vector<float> row{1, 0};
+  groups_.sent_of(0).take(id, clock_.now());
+  work_.on_rows(
+      0, id,
+      {.engine_ns = 1'000'000, .is_cut = true, .dim = kDim, .rows = std::as_bytes(std::span(row))});
+  work_.feed();
+  EXPECT_FALSE(knows_speed());
+  submit({2, 3});
+  answer_all();
+  expect_rows({1, 2, 3});
+  EXPECT_TRUE(knows_speed());
+}
+
 TEST_F(InFlightWorkTest, AGroupThatDoesNotServeOrLacksTheModelGetsNothing) {
   rest(0, true);
   submit({1, 2});

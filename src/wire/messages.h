@@ -135,7 +135,8 @@ struct Rows {
   std::uint64_t engine_ns = 0;  // time inside the engine, of all lanes that took part together
   std::uint64_t activation_peak_bytes =
       0;  // the most that all lanes held beside the weights, so far; 0: not counted
-  bool is_cut = false;  // a GPU's memory was short: it took smaller passes, and so longer
+  /// A GPU's memory was short: it took smaller passes, and so longer.
+  bool is_cut = false;
   std::uint32_t dim = 0;
   std::span<const std::byte> rows;  // [texts, dim] float32
 };
