@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -27,12 +28,21 @@ using Kind = ConfigNode::Kind;
 
 class TreeReader final : public YAML::EventHandler {
  public:
-  explicit TreeReader(const std::string& file_name) : file_name_(file_name) {}
+  TreeReader(const std::string& text, const std::string& file_name)
+      : text_(text), file_name_(file_name) {}
 
   Status status() const { return fault_ ? Status(*fault_) : Status(Done{}); }
   ConfigNode take() { return std::move(root_); }
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  // The parser takes anything behind a value that is whole for another document.
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (!std::exchange(has_document_, true)) return;
+    const auto rest = rest_of_line(mark);
+    if (mark.column == 0 && rest.starts_with("---")) {
+      return fail(mark.line + 1, "more than one document (a line \"---\" begins another)");
+    }
+    fail(mark.line + 1, fmt::format("something stands behind the value: {}", excerpt(rest)));
+  }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
@@ -113,13 +123,25 @@ class TreeReader final : public YAML::EventHandler {
     frame.node.values.push_back(std::move(node));
   }
 
+  /// What stands at the mark and behind it.
+  std::string rest_of_line(const YAML::Mark& mark) const {
+    const auto lines = split(text_, '\n');
+    const auto at = static_cast<std::size_t>(mark.line);
+    if (at >= lines.size()) return "";
+    const auto& line = lines[at];
+    const auto column = std::min(static_cast<std::size_t>(mark.column), line.size());
+    return std::string(trim(std::string_view(line).substr(column)));
+  }
+
   // The parser stops at nothing but an exception, which stays in this file.
   void fail(int line, const std::string& message) {
     fault_ = Error{ErrorKind::InvalidArgument, fmt::format("{}:{}: {}", file_name_, line, message)};
     throw YAML::Exception(YAML::Mark::null_mark(), message);
   }
 
+  const std::string& text_;
   const std::string& file_name_;
+  bool has_document_ = false;
   ConfigNode root_;
   std::vector<Frame> stack_;
   std::size_t count_ = 0;
@@ -135,16 +157,11 @@ Result<ConfigNode> parse_config_tree(const std::string& text, const std::string&
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{}:{}: not valid UTF-8: save it as UTF-8", file_name, line)};
   }
-  TreeReader reader(file_name);
+  TreeReader reader(text, file_name);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
-    int document_count = 0;
     while (parser.HandleNextDocument(reader)) {
-      if (++document_count > 1) {
-        return Error{ErrorKind::InvalidArgument,
-                     file_name + ": more than one document (a line \"---\" begins another)"};
-      }
     }
   } catch (const YAML::Exception& error) {
     MUSTER_TRY(reader.status());

@@ -42,9 +42,18 @@ TEST(ConfigTree, SaysLineAndReason) {
   EXPECT_EQ(refusal("a: 1\nb: 2\na: 3\n"), "b.yaml:3: a stands twice");
   EXPECT_EQ(refusal("a: &x 1\nb: *x\n"), "b.yaml:2: references (*name) are not allowed here");
   EXPECT_EQ(refusal("a: 1\n---\nb: 2\n"),
-            "b.yaml: more than one document (a line \"---\" begins another)");
+            "b.yaml:2: more than one document (a line \"---\" begins another)");
   EXPECT_EQ(refusal("? [a]\n: 1\n"), "b.yaml:1: a key must be a plain name");
   EXPECT_EQ(refusal("[[[[[[[[[1]]]]]]]]]"), "b.yaml:1: too many levels");
+}
+
+// To the parser of YAML that is another document, though no line begins one.
+TEST(ConfigTree, ShowsWhatStandsBehindAValue) {
+  EXPECT_EQ(refusal("[float16, int8] --restart"),
+            "b.yaml:1: something stands behind the value: --restart");
+  EXPECT_EQ(refusal("{a: 1} ---"), "b.yaml:1: something stands behind the value: ---");
+  EXPECT_EQ(refusal("{a:\n  1}\nb: 2\n"), "b.yaml:3: something stands behind the value: b: 2");
+  EXPECT_EQ(refusal("\"x\" y"), "b.yaml:1: something stands behind the value: y");
 }
 
 // Its texts go into tables and results, which are UTF-8.
