@@ -1,6 +1,7 @@
 """Runs every command that muster prints (README, docs, --help, ./quickstart's end) on the state that ./quickstart leaves.
 
-    run.py BUILD                with stand-ins for engine, hub and docker; part of ./test
+    run.py BUILD                with stand-ins for engine, hub and docker; part of ./test --long
+    run.py BUILD --parse        runs only pulls and servers; all else is given to the program's parser; part of ./test
     run.py BUILD --real         with the real engine and the model in .deps; a part of ./accept house.4
     run.py BUILD --list         only says what there is, and how it would be run
     --only TEXT                 those whose place or text has TEXT in it
@@ -41,8 +42,8 @@ def sentence(text):
 
 
 class Runner:
-    def __init__(self, state, is_real):
-        self.state, self.is_real = state, is_real
+    def __init__(self, state, is_real, parses_only=False):
+        self.state, self.is_real, self.parses_only = state, is_real, parses_only
         self.counts = {"run": 0, "parsed": 0, "left out": 0}
         self.failures, self.left_out = [], []
 
@@ -55,6 +56,9 @@ class Runner:
 
     def judge(self, command):
         how = self.parse if command.is_usage else self.way_of(command.text)
+        is_pull = program_words(command.text)[1:2] == ["pull"]  # of models that servers are started with
+        if self.parses_only and not is_pull and how not in (self.parse, self.serve, self.look_at_script):
+            how = self.parse_line
         wrong = how(command)
         if wrong:
             self.fail(command, wrong)
@@ -203,7 +207,21 @@ class Runner:
         self.counts["parsed"] += 1
         text = command.text.replace("\\|", "|").split(" | ")[0]
         words = [word.strip("[]") for word in shlex.split(text)[1:] if word not in ("…", "...", "[…]")]
-        if not words or words[0] in ("COMMAND", "--help"):
+        return None if not words or words[0] in ("COMMAND", "--help") else self.parse_words(words, may_lack_values=True)
+
+    def parse_line(self, command):
+        """A line that would be run: what it gives to muster, and whether the models that it names are there."""
+        self.counts["parsed"] += 1
+        for words in muster_calls(command.text):
+            models = [word.rpartition("=")[2] for word in words if word.endswith(".gguf") and "*" not in word]
+            missing = [] if needs_decoder(command.text) else [name for name in models if not (self.state.folder / name).exists()]
+            wrong = f"nobody has {missing}: see needs_decoder" if missing else self.parse_words(words)
+            if wrong:
+                return wrong
+        return None
+
+    def parse_words(self, words, may_lack_values=False):
+        if words == ["--help"]:
             return None
         if "--" in words:  # what is behind is another program's
             words = words[:words.index("--")]
@@ -211,10 +229,29 @@ class Runner:
             done = subprocess.run([self.state.folder / "build/bin/muster", *words, "--help"], capture_output=True, text=True,
                                   env=self.state.environment, cwd=self.state.folder)
             missing = re.search(r"muster: (--?[\w-]+) needs a value", done.stderr)
-            if done.returncode == 0 or not missing:
+            if done.returncode == 0 or not missing or not may_lack_values:
                 break
             words.insert(words.index(missing[1]) + 1, "VALUE")
         return None if done.returncode == 0 else done.stderr
+
+
+def muster_calls(line):
+    """The words behind each `muster` of a line, up to what ends a command of the shell."""
+    text = re.sub(r"[<$]\(", " ( ", line)
+    calls, call, is_first = [], None, True
+    for word in shlex.split(text, comments=True):
+        if word in ("|", "||", "&", "&&", ";", "("):
+            call, is_first = None, True
+        elif re.match(r"\d?[<>]", word):
+            call = None
+        elif is_first and not re.match(r"[A-Za-z_]\w*=", word):
+            is_first = False
+            if re.fullmatch(r"(?:build/bin/|bin/)?muster", word):
+                call = []
+                calls.append(call)
+        elif call is not None:
+            call.append(word.rstrip(")") if text != line else word)
+    return calls
 
 
 def program_words(line):
@@ -271,17 +308,20 @@ def say_what_is_wrong_leads_on(runner):
     return None
 
 
-def check(build, is_real, only="", says=print):
+def check(build, is_real, only="", says=print, parses_only=False):
     """(counts, failures, what was left out). Each source has a state of its own, as somebody who reads only that would have."""
     totals, failures, left_out = {"run": 0, "parsed": 0, "left out": 0}, [], []
-    for source, commands in printed.everything(ROOT, pathlib.Path(build) / "bin/muster").items():
+    sources = printed.everything(ROOT, pathlib.Path(build) / "bin/muster")
+    if parses_only:  # nothing that is left by one source is seen by another
+        sources = {"everything": [command for commands in sources.values() for command in commands]}
+    for source, commands in sources.items():
         chosen = [command for command in commands if only in command.place or only in command.text]
         if not chosen:
             continue
         state = State(build, not is_real)
-        runner = Runner(state, is_real)
+        runner = Runner(state, is_real, parses_only)
         try:
-            if any(not command.is_usage for command in chosen):
+            if not parses_only and any(not command.is_usage for command in chosen):
                 prepare(state)
             for command in chosen:
                 runner.judge(command)
@@ -303,6 +343,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--parse", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
@@ -311,7 +352,7 @@ def main():
             for command in commands:
                 print(f"{'parse' if command.is_usage else 'run  '}  {command.place}: {command.text}")
         return
-    totals, failures, left_out = check(arguments.build, arguments.real, arguments.only)
+    totals, failures, left_out = check(arguments.build, arguments.real, arguments.only, parses_only=arguments.parse)
     for line in left_out:
         print(f"left out: {line}")
     for failure in failures:
