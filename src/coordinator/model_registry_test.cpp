@@ -401,7 +401,7 @@ TEST_F(ModelRegistryTest, ATrialMeasuresSeveralSizesInEveryLaneBeforeTheFirstTex
       ASSERT_EQ(frame.kind, FrameKind::Trial);
       EXPECT_EQ(frame.text_count, texts);
       groups_.sent_of(0).take(frame.id, clock_.now());
-      registry_.on_trial_batch(0, frame, {.engine_ns = texts * 1'000'000U});
+      registry_.on_trial_batch(0, frame, {.engine_ns = texts * 1'000'000U, .rows = {}});
     }
   }
   EXPECT_TRUE(takes_work(0));
