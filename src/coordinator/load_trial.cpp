@@ -24,12 +24,14 @@ LoadTrial::LoadTrial(std::uint64_t canary_tokens, std::uint64_t lane_count,
       lane_count_(std::max<std::uint64_t>(1, lane_count)),
       texts_most_(std::max<std::uint64_t>(1, tokens_most / canary_tokens_)) {}
 
-std::optional<LoadTrial::Measure> LoadTrial::on_batch(Duration engine) {
+std::optional<LoadTrial::Measure> LoadTrial::on_batch(Duration engine, bool is_cut) {
+  is_any_cut_ |= is_cut;
   engine_sum_ += engine;
   if (++answered_count_ < lane_count_) return std::nullopt;
   const auto counted = [](std::uint64_t count) { return static_cast<Duration::rep>(count); };
   const Measure measure{.token_count = text_count_ * canary_tokens_,
-                        .engine = std::exchange(engine_sum_, Duration{0}) / counted(lane_count_)};
+                        .engine = std::exchange(engine_sum_, Duration{0}) / counted(lane_count_),
+                        .is_cut = std::exchange(is_any_cut_, false)};
   answered_count_ = 0;
   const auto of_text = std::max(Duration{1}, measure.engine / counted(text_count_));
   const auto within = static_cast<std::uint64_t>(Duration(kBatchMost) / of_text);

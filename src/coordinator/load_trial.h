@@ -29,7 +29,8 @@ class LoadTrial {
   };
   struct Measure {
     std::uint64_t token_count = 0;
-    Duration engine{};  // of a batch, the mean of all lanes
+    Duration engine{};    // of a batch, the mean of all lanes
+    bool is_cut = false;  // one of them was, for want of memory
   };
 
   /// tokens_most: of a batch on this device.
@@ -38,8 +39,9 @@ class LoadTrial {
   /// To be sent now.
   Round round() const { return {text_count_, lane_count_}; }
 
-  /// One batch of the round was answered; what the round measured once it was its last one.
-  std::optional<Measure> on_batch(Duration engine);
+  /// One batch of the round was answered, cut for want of memory or whole; what the round measured
+  /// once it was its last one.
+  std::optional<Measure> on_batch(Duration engine, bool is_cut = false);
 
   /// After the last batch of a round: whether that was the last round.
   bool is_done() const { return is_done_; }
@@ -51,6 +53,7 @@ class LoadTrial {
   std::uint64_t text_count_ = 1;
   std::uint64_t answered_count_ = 0;
   Duration engine_sum_{0};
+  bool is_any_cut_ = false;
   std::uint32_t round_count_ = 0;
   bool is_done_ = false;
 };

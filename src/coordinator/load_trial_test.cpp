@@ -43,6 +43,20 @@ TEST(LoadTrial, NoBatchIsLargerThanTheDeviceGets) {
   EXPECT_TRUE(trial.is_done());
 }
 
+// Else the mean of a cut batch and whole ones would be learnt as the device's speed.
+TEST(LoadTrial, ARoundIsCutWhereOneOfItsBatchesWas) {
+  LoadTrial trial(20, 2, 4096);
+  EXPECT_FALSE(trial.on_batch(milliseconds(4), /*is_cut=*/true));
+  auto measure = trial.on_batch(milliseconds(1));
+  ASSERT_TRUE(measure);
+  EXPECT_TRUE(measure->is_cut);
+  ASSERT_FALSE(trial.is_done());
+  EXPECT_FALSE(trial.on_batch(milliseconds(1)));
+  measure = trial.on_batch(milliseconds(1));
+  ASSERT_TRUE(measure);
+  EXPECT_FALSE(measure->is_cut);
+}
+
 TEST(LoadTrial, ASlowModelIsMeasuredByOneText) {
   LoadTrial trial(20, 1, 4096);
   ASSERT_TRUE(trial.on_batch(std::chrono::seconds(2)));

@@ -70,7 +70,7 @@ void ModelRegistry::on_canary_row(std::size_t group, const SentFrame& canary, co
     speed.on_served(canary.model, canary.token_count, engine);
   }
   groups_[group].newest_canary = canary.model;
-  groups_[group].was_in_time = is_in_time;
+  groups_[group].was_in_time = rows.is_cut ? std::nullopt : std::optional(is_in_time);
   // In a dispute the verdict waits for the other device, for up to a minute.
   if (here.memory) here.memory->on_answered();
   auto& book = model->second.book;
@@ -115,8 +115,7 @@ void ModelRegistry::on_right(std::size_t group, ModelId id) {
   if (here.awaits_canary) return begin_trial(group, id);
   if (was_full) believe(group, id);
   const bool is_newest = groups_[group].newest_canary == id;
-  parts_.events.on_right_canary(
-      group, id, is_newest ? std::optional<bool>(groups_[group].was_in_time) : std::nullopt);
+  parts_.events.on_right_canary(group, id, is_newest ? groups_[group].was_in_time : std::nullopt);
 }
 
 void ModelRegistry::on_canary_failed(std::size_t group, const SentFrame& canary,

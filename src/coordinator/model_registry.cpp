@@ -223,11 +223,12 @@ void ModelRegistry::on_trial_too_large(std::size_t group, const SentFrame& sent)
 
 void ModelRegistry::on_trial_batch(std::size_t group, const SentFrame& sent, const Rows& rows) {
   auto& here = parts_.table.on(group).at(sent.model);
-  const auto measure = here.trial ? here.trial->on_batch(Duration(rows.engine_ns)) : std::nullopt;
+  const auto measure =
+      here.trial ? here.trial->on_batch(Duration(rows.engine_ns), rows.is_cut) : std::nullopt;
   if (!measure || !parts_.table.is_served(sent.model)) return;
   parts_.costs.calibrate(group, sent.model, *measure);
   auto& speed = parts_.groups.health(group).speed;
-  if (rows.is_cut) {
+  if (measure->is_cut) {
     speed.on_cut();
   } else {
     speed.on_served(sent.model, measure->token_count, measure->engine);

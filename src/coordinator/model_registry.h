@@ -146,7 +146,8 @@ class ModelRegistry final : public FleetModels {
   struct Group {
     std::optional<CanaryResult> last_canary;
     ModelId newest_canary = 0;  // of this model
-    bool was_in_time = false;   // it was
+    std::optional<bool>
+        was_in_time;  // it was; nullopt: cut for want of memory, which tells nothing
   };
 
   // model_registry.cpp
