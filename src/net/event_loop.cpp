@@ -6,6 +6,7 @@
 
 #include "net/event_loop.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -27,6 +28,9 @@ constexpr int kEventsMost = 256;  // of one wake-up; the rest is told by the nex
 constexpr std::uint64_t kWakeKey = ~0ULL;
 constexpr std::uint64_t kAlarmKey = ~0ULL - 1;
 constexpr int kSlotBits = 32;
+constexpr Duration kLeadMost = std::chrono::microseconds(200);
+constexpr int kLeadLags = 2;    // a lead of twice the mean lag covers nearly all wake-ups
+constexpr int kLagMemory = 16;  // alarms
 
 void listen_to(int epoll, int fd, std::uint64_t key) {
   epoll_event event{};
@@ -160,21 +164,40 @@ void EventLoop::Parts::run_timers() {
   }
 }
 
+// How late an alarm rang is known only where the loop slept until then.
+void EventLoop::Parts::on_alarm(bool slept) {
+  drain_counter(alarm_.get());
+  if (slept && armed_at_) {
+    const auto lag = std::min(std::max(woke_at - *armed_at_, Duration(0)), kLeadMost);
+    alarm_lag_ += (lag - alarm_lag_) / kLagMemory;
+  }
+  armed_at_.reset();
+  run_timers();
+}
+
+Duration EventLoop::Parts::lead() const { return std::min(kLeadLags * alarm_lag_, kLeadMost); }
+
 void EventLoop::Parts::run_ready() {
-  arm();
+  const auto now = std::chrono::steady_clock::now();
+  const bool polls = !timers.empty() && (now < polls_until || timers.begin()->first <= now);
+  if (!polls) arm();
+  const bool sleeps = !polls && !has_tasks();
   std::array<epoll_event, kEventsMost> events;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsMost, has_tasks() ? 0 : -1);
+  const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsMost, sleeps ? -1 : 0);
   MUSTER_CHECK(count >= 0 || errno == EINTR);
   woke_at = std::chrono::steady_clock::now();
+  if (polls) {
+    // Whoever waits for this processor has it; among them is the peer whose answer is waited for.
+    if (count == 0) ::sched_yield();
+    run_timers();
+  }
   // What a stop leaves untold here is told again: readiness is level-triggered.
   for (int i = 0; i < count && !is_stopped_; ++i) {
     const auto& event = events[static_cast<std::size_t>(i)];
     if (event.data.u64 == kWakeKey) {
       drain_counter(wake_event_.get());
     } else if (event.data.u64 == kAlarmKey) {
-      drain_counter(alarm_.get());
-      armed_at_.reset();
-      run_timers();
+      on_alarm(sleeps && armed_at_ > now);
     } else {
       const auto slot = static_cast<std::uint32_t>(event.data.u64);
       if (slots_[slot].sink != nullptr && key_of(slot) == event.data.u64) {
@@ -205,19 +228,30 @@ class DescriptorWatch final : public EventLoop::Watch, public ReadySink {
   const EventLoop::Parts::Handle handle_;
 };
 
+// One that polls comes twice: a lead before its time to keep the loop awake, and at its time.
 class LoopTimer final : public EventLoop::Timer, public TimeSink {
  public:
-  LoopTimer(EventLoop::Parts& parts, std::function<void()> on_time)
-      : parts_(parts), call_(std::make_shared<std::function<void()>>(std::move(on_time))) {}
+  LoopTimer(EventLoop::Parts& parts, std::function<void()> on_time, EventLoop::Wait wait)
+      : parts_(parts),
+        call_(std::make_shared<std::function<void()>>(std::move(on_time))),
+        wait_(wait) {}
   ~LoopTimer() override { clear(); }
 
   void set(TimePoint at) override {
     clear();
-    place_ = parts_.timers.emplace(at, this);
+    at_ = at;
+    const bool polls = wait_ == EventLoop::Wait::Polling;
+    place_ = parts_.timers.emplace(polls ? at - parts_.lead() : at, this);
   }
 
   void on_time() override {
+    const bool is_ahead = (*place_)->first < at_;
     clear();
+    if (is_ahead) {
+      parts_.polls_until = std::max(parts_.polls_until, at_);
+      place_ = parts_.timers.emplace(at_, this);  // also when late: others may be due before it
+      return;
+    }
     const auto held = call_;  // this timer may be destroyed by what is called
     (*held)();
   }
@@ -230,6 +264,8 @@ class LoopTimer final : public EventLoop::Timer, public TimeSink {
  private:
   EventLoop::Parts& parts_;
   const std::shared_ptr<std::function<void()>> call_;
+  const EventLoop::Wait wait_;
+  TimePoint at_{};
   std::optional<EventLoop::Parts::Timers::iterator> place_;
 };
 
@@ -246,8 +282,8 @@ std::unique_ptr<EventLoop::Watch> EventLoop::watch(int fd, std::function<void()>
   return std::make_unique<DescriptorWatch>(*parts_, fd, std::move(on_readable));
 }
 
-std::unique_ptr<EventLoop::Timer> EventLoop::timer(std::function<void()> on_time) {
-  return std::make_unique<LoopTimer>(*parts_, std::move(on_time));
+std::unique_ptr<EventLoop::Timer> EventLoop::timer(std::function<void()> on_time, Wait wait) {
+  return std::make_unique<LoopTimer>(*parts_, std::move(on_time), wait);
 }
 
 }  // namespace muster

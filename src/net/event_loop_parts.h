@@ -67,6 +67,11 @@ struct EventLoop::Parts {
   TimePoint woke_at = std::chrono::steady_clock::now();
   Timers timers;
 
+  /// How long before a time the loop is to be awake already (EventLoop::Wait::Polling).
+  Duration lead() const;
+  /// Until then the loop does not sleep.
+  TimePoint polls_until = TimePoint::min();
+
  private:
   struct Slot {
     ReadySink* sink = nullptr;  // nullptr: free
@@ -79,12 +84,14 @@ struct EventLoop::Parts {
   void run_tasks();
   void run_timers();
   void run_ready();
+  void on_alarm(bool slept);
   std::uint64_t key_of(std::uint32_t slot) const;
 
   UniqueFd epoll_;
   UniqueFd wake_event_;
   UniqueFd alarm_;
   std::optional<TimePoint> armed_at_;
+  Duration alarm_lag_{};  // how late alarms ring: a mean in which the newest counts a sixteenth
   std::deque<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;
   std::deque<std::function<void()>> running_;  // taken from `posted_`

@@ -7,11 +7,15 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "net/event_loop_parts.h"
 
 namespace muster {
 namespace {
@@ -147,16 +151,23 @@ TEST(EventLoop, LetsAWatchEndItselfAndOthersThatAreReadyToo) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(EventLoop, RingsTimersInTheOrderOfTheirTimes) {
+class EventLoopTimers : public testing::TestWithParam<EventLoop::Wait> {
+ protected:
+  static std::unique_ptr<EventLoop::Timer> timer(EventLoop& loop, std::function<void()> on_time) {
+    return loop.timer(std::move(on_time), GetParam());
+  }
+};
+
+TEST_P(EventLoopTimers, RingsTimersInTheOrderOfTheirTimes) {
   EventLoop loop;
   std::string said;
   const auto start = now();
-  const auto late = loop.timer([&] {
+  const auto late = timer(loop, [&] {
     said += 'c';
     loop.stop();
   });
-  const auto early = loop.timer([&] { said += 'a'; });
-  const auto middle = loop.timer([&] { said += 'b'; });
+  const auto early = timer(loop, [&] { said += 'a'; });
+  const auto middle = timer(loop, [&] { said += 'b'; });
   late->set(start + milliseconds(3));
   middle->set(start + milliseconds(2));
   early->set(start + milliseconds(1));
@@ -165,15 +176,15 @@ TEST(EventLoop, RingsTimersInTheOrderOfTheirTimes) {
   EXPECT_GE(now() - start, milliseconds(3));
 }
 
-TEST(EventLoop, RingsAtTheNewestTimeAndNotWhenCleared) {
+TEST_P(EventLoopTimers, RingsAtTheNewestTimeAndNotWhenCleared) {
   EventLoop loop;
   std::string said;
-  const auto moved_nearer = loop.timer([&] { said += 'n'; });
-  const auto cleared = loop.timer([&] { said += "never"; });
-  auto destroyed = loop.timer([&] { said += "never"; });
-  const auto moved_away = loop.timer([&] { said += "never"; });
-  const auto past = loop.timer([&] { said += 'p'; });
-  const auto last = loop.timer([&] { loop.stop(); });
+  const auto moved_nearer = timer(loop, [&] { said += 'n'; });
+  const auto cleared = timer(loop, [&] { said += "never"; });
+  auto destroyed = timer(loop, [&] { said += "never"; });
+  const auto moved_away = timer(loop, [&] { said += "never"; });
+  const auto past = timer(loop, [&] { said += 'p'; });
+  const auto last = timer(loop, [&] { loop.stop(); });
   const auto start = now();
   moved_nearer->set(start + hours(1));
   moved_nearer->set(start + milliseconds(1));
@@ -189,22 +200,69 @@ TEST(EventLoop, RingsAtTheNewestTimeAndNotWhenCleared) {
   EXPECT_EQ(said, "pn");
 }
 
-TEST(EventLoop, LetsATimerSetOrDestroyItselfWhenItRings) {
+TEST_P(EventLoopTimers, LetsATimerSetOrDestroyItselfWhenItRings) {
   EventLoop loop;
   int rings = 0;
-  std::unique_ptr<EventLoop::Timer> timer;
-  timer = loop.timer([&] {
+  std::unique_ptr<EventLoop::Timer> alarm;
+  alarm = timer(loop, [&] {
     if (++rings < 3) {
-      timer->set(now());
+      alarm->set(now());
     } else {
-      timer.reset();
+      alarm.reset();
       loop.stop();
     }
   });
-  timer->set(now());
+  alarm->set(now());
   loop.run();
   EXPECT_EQ(rings, 3);
 }
+
+// After some rings a polling timer knows a lead, and keeps the loop awake for it.
+TEST_P(EventLoopTimers, RingsOnceForEachTimeAndNeverAheadOfIt) {
+  EventLoop loop;
+  constexpr int kRings = 200;
+  int rings = 0;
+  int early = 0;
+  TimePoint due{};
+  std::unique_ptr<EventLoop::Timer> alarm;
+  const auto set = [&] {
+    due = now() + std::chrono::microseconds(300);
+    alarm->set(due);
+  };
+  alarm = timer(loop, [&] {
+    early += now() < due ? 1 : 0;
+    if (++rings == kRings) return loop.stop();
+    set();
+  });
+  const auto start = now();
+  set();
+  loop.run();
+  EXPECT_EQ(rings, kRings);
+  EXPECT_EQ(early, 0);
+  EXPECT_GE(now() - start, kRings * std::chrono::microseconds(300));
+  const bool polls = GetParam() == EventLoop::Wait::Polling;
+  EXPECT_EQ(loop.parts().polls_until > TimePoint::min(), polls);
+  EXPECT_GT(loop.parts().lead(), Duration(0));
+}
+
+TEST_P(EventLoopTimers, ReadsWhatIsReadyWhileItWaitsForATime) {
+  EventLoop loop;
+  const Pipe pipe;
+  int reads = 0;
+  std::unique_ptr<EventLoop::Timer> next;
+  const auto watch = loop.watch(pipe.read.get(), [&] {
+    pipe.take();
+    if (++reads == 100) return loop.stop();
+    next->set(now() + std::chrono::microseconds(100));
+  });
+  next = timer(loop, [&] { pipe.put(); });
+  pipe.put();
+  loop.run();
+  EXPECT_EQ(reads, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(BothWays, EventLoopTimers,
+                         testing::Values(EventLoop::Wait::Asleep, EventLoop::Wait::Polling));
 
 }  // namespace
 }  // namespace muster

@@ -116,7 +116,7 @@ Status LoopNullServer::listen() {
     if (!log_) return Error{ErrorKind::InvalidArgument, options_.log_file + " cannot be written"};
   }
   listener_watch_ = loop_.watch(listener_.get(), [this] { accept(); });
-  agenda_timer_ = loop_.timer([this] { serve_agenda(); });
+  agenda_timer_ = loop_.timer([this] { serve_agenda(); }, EventLoop::Wait::Polling);
   freeze_timer_ = loop_.timer([this] { freeze(); });
   return Done{};
 }

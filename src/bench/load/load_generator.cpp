@@ -122,10 +122,12 @@ Status Trial::open_client() {
 
 Result<TrialSamples> Trial::run() {
   MUSTER_CHECK(!requests_.empty());
-  arrival_timer_ = loop_.timer([this] {
-    armed_for_.reset();
-    catch_up();
-  });
+  arrival_timer_ = loop_.timer(
+      [this] {
+        armed_for_.reset();
+        catch_up();
+      },
+      EventLoop::Wait::Polling);
   tick_timer_ = loop_.timer([this] { tick(); });
   begin_ = std::chrono::steady_clock::now();
   // The clock of the trial begins when the connections of the start are there.
