@@ -1,9 +1,11 @@
 """What the figures were measured on, and whether anything else was running."""
 
+import contextlib
 import os
 import pathlib
 import platform
 import subprocess
+import threading
 
 
 def cpu_flags():
@@ -48,3 +50,42 @@ def fingerprint(root):
         "commit": commit.stdout.strip() + ("+changes" if changed.stdout.strip() else ""),
         "gpu": has_gpu(),
     }
+
+
+STOLEN_TOLD = 0.005  # in some ten seconds, or in all: from here on a note is printed
+STOLEN_WINDOW = 10   # seconds
+
+
+def cpu_ticks():
+    """(stolen, all) of all CPUs since the start. Source: proc(5), /proc/stat: user nice system idle iowait irq softirq steal."""
+    fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return fields[7], sum(fields)
+
+
+def stolen_share(begin, end):
+    return (end[0] - begin[0]) / max(1, end[1] - begin[1])
+
+
+@contextlib.contextmanager
+def watch_stolen(raw):
+    """Keeps in `raw` what share of the processors the hypervisor gave to others meanwhile: over all, and in the worst ten seconds."""
+    looks, is_over = [cpu_ticks()], threading.Event()
+
+    def look():
+        while not is_over.wait(1):
+            looks.append(cpu_ticks())
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        looks.append(cpu_ticks())
+        whole = stolen_share(looks[0], looks[-1])
+        worst = max((stolen_share(begin, end) for begin, end in zip(looks, looks[STOLEN_WINDOW:])), default=whole)
+        raw["stolen_share"], raw["stolen_share_worst_10s"] = whole, worst
+        if max(whole, worst) >= STOLEN_TOLD:
+            print(f"  note  the hypervisor gave {whole:.2%} of this machine's processors to others meanwhile, {worst:.2%} in the worst ten seconds",
+                  flush=True)

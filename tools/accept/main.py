@@ -73,7 +73,8 @@ def run_row(name, module, arguments):
         if reason:
             report.add(skipped("this row", reason))
         elif not (module.IS_TIMED and is_busy(report, arguments)):
-            module.measure(report, arguments)
+            with machine.watch_stolen(report.raw):
+                module.measure(report, arguments)
     except Exception as error:  # a row that cannot be measured is a miss, and the next row still runs
         report.raw["traceback"] = traceback.format_exc()
         report.add(Check("it can be measured", "yes", f"{type(error).__name__}: {error}", MISS))
