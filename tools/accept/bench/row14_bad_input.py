@@ -1,6 +1,7 @@
 """What cannot be measured is refused in one sentence, and nothing is written; a server's nonsense is an error, and no point; a wall clock
 that steps changes no figure."""
 
+import pathlib
 import subprocess
 
 from bench.running import null_server
@@ -107,7 +108,8 @@ def measure(report, arguments):
         sentences = [line for line in said.splitlines() if not line.startswith(("muster: devices: ", "muster: unavailable: "))]
         after = sorted(path.name for path in sweep.folder.iterdir())
         is_well = code in (2, 3, 7, 8) and len(sentences) == 1 and part in sentences[0] and not printed and after == before
-        report.add(holds(what, is_well, f"{code}: {said.strip()[-160:]}", "one sentence, nothing written"))
+        shown = said.strip().replace(str(pathlib.Path.home()), "~")
+        report.add(holds(what, is_well, f"{code}: {shown[-160:]}", "one sentence, nothing written"))
     with null_server("--nonsense") as url:
         sweep = Sweep("bench-run-bad")
         sweep.write("b.yaml", f"backend: {{url: \"{url}\", task: text-generation}}\nscenario: {{num_samples: 4}}\nreporter: {{output_file: x.csv}}\n")
