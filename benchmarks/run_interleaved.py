@@ -20,9 +20,14 @@ ROUNDS_MIN = 5
 IDLE_SHARE_MIN = 0.9
 
 
+def cpu_ticks():
+    """Of all CPUs since the start: user, nice, system, idle, iowait, irq, softirq, steal. Source: proc(5), /proc/stat."""
+    return [int(x) for x in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+
+
 def idle_share(window_s=2.0):
     def times():
-        fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        fields = cpu_ticks()
         return fields[3] + fields[4], sum(fields)
     idle, total = times()
     time.sleep(window_s)

@@ -7,6 +7,8 @@ import platform
 import subprocess
 import threading
 
+import run_interleaved
+
 
 def cpu_flags():
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -56,9 +58,9 @@ STOLEN_TOLD = 0.005  # in some ten seconds, or in all: from here on a note is pr
 STOLEN_WINDOW = 10   # seconds
 
 
-def cpu_ticks():
-    """(stolen, all) of all CPUs since the start. Source: proc(5), /proc/stat: user nice system idle iowait irq softirq steal."""
-    fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+def stolen_ticks():
+    """(stolen, all) of all CPUs since the start."""
+    fields = run_interleaved.cpu_ticks()
     return fields[7], sum(fields)
 
 
@@ -69,11 +71,11 @@ def stolen_share(begin, end):
 @contextlib.contextmanager
 def watch_stolen(raw):
     """Keeps in `raw` what share of the processors the hypervisor gave to others meanwhile: over all, and in the worst ten seconds."""
-    looks, is_over = [cpu_ticks()], threading.Event()
+    looks, is_over = [stolen_ticks()], threading.Event()
 
     def look():
         while not is_over.wait(1):
-            looks.append(cpu_ticks())
+            looks.append(stolen_ticks())
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -82,7 +84,7 @@ def watch_stolen(raw):
     finally:
         is_over.set()
         thread.join()
-        looks.append(cpu_ticks())
+        looks.append(stolen_ticks())
         whole = stolen_share(looks[0], looks[-1])
         worst = max((stolen_share(begin, end) for begin, end in zip(looks, looks[STOLEN_WINDOW:])), default=whole)
         raw["stolen_share"], raw["stolen_share_worst_10s"] = whole, worst
