@@ -179,7 +179,8 @@ Duration EventLoop::Parts::lead() const { return std::min(kLeadLags * alarm_lag_
 
 void EventLoop::Parts::run_ready() {
   const auto now = std::chrono::steady_clock::now();
-  const bool polls = !timers.empty() && (now < polls_until || timers.begin()->first <= now);
+  const bool is_due = !timers.empty() && timers.begin()->first <= now;
+  const bool polls = is_due || (!timers.empty() && now < polls_until);
   if (!polls) arm();
   const bool sleeps = !polls && !has_tasks();
   std::array<epoll_event, kEventsMost> events;
@@ -188,7 +189,7 @@ void EventLoop::Parts::run_ready() {
   woke_at = std::chrono::steady_clock::now();
   if (polls) {
     // Whoever waits for this processor has it; among them is the peer whose answer is waited for.
-    if (count == 0) ::sched_yield();
+    if (count == 0 && !is_due) ::sched_yield();
     run_timers();
   }
   // What a stop leaves untold here is told again: readiness is level-triggered.
