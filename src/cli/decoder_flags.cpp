@@ -14,7 +14,9 @@
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/flag_number.h"
+#include "cli/lost_gpus.h"
 #include "cli/machine_choice.h"
+#include "cli/messages.h"
 #include "hw/device_names.h"
 
 namespace muster {
@@ -41,6 +43,12 @@ constexpr std::string_view kAllTokens = "all";
 
 bool computes_decoders(const Device& device) {
   return device.kind == DeviceKind::Cpu || runs_as_gpu(device.kind);
+}
+
+void tell_lost_gpus(const CommandContext& context, const std::string& names,
+                    const Inventory& inventory, const std::vector<Device>& chosen) {
+  const auto lost = lost_gpus_notice(names, inventory, chosen);
+  if (lost) say(Tone::Warning, *lost, context.color);
 }
 
 }  // namespace
@@ -136,6 +144,7 @@ Result<DecoderDevices> decoder_devices(const CommandContext& context) {
       MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
   DecoderDevices found;
   found.devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
+  tell_lost_gpus(context, names, machine.inventory, found.devices);
   for (const auto& device : found.devices) {
     if (!computes_decoders(device)) {
       return Error{ErrorKind::Unsupported,
@@ -165,6 +174,7 @@ Result<Device> decoder_device(const CommandContext& context) {
   const auto machine =
       MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
   const auto devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
+  tell_lost_gpus(context, names, machine.inventory, devices);
   const auto found = std::find_if(devices.begin(), devices.end(), [&](const Device& device) {
     return was_named ? computes_decoders(device) : device.kind == DeviceKind::Cpu;
   });

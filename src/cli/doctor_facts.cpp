@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cli/ask_program.h"
 #include "cli/find_machine.h"
+#include "cli/lost_gpus.h"
 #include "cli/places.h"
 #include "cli/telemetry_options.h"
 #include "doctor/checks.h"
@@ -149,6 +150,10 @@ Result<Examination> examine(const CommandContext& context) {
   machine.gpu_absent_reason = facts.snapshot.gpu_absent_reason;
   if (examination.collector) machine = examination.collector->machine();
   facts.inventory = MUSTER_TRY(watched_inventory(machine, options, facts.cuda_visible_devices));
+  if (examination.collector && !facts.is_simulated) {
+    mark_lost(facts.inventory.gpus, examination.collector->snapshot().devices,
+              CudaVariables::of_environment());
+  }
   if (!facts.is_simulated) {
     if (const auto worker = find_worker_program(context.config)) {
       facts.inventory.standins = find_standins(worker->path);

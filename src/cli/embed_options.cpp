@@ -16,6 +16,8 @@
 #include "cli/device_choice.h"
 #include "cli/device_watch.h"
 #include "cli/find_machine.h"
+#include "cli/lost_gpus.h"
+#include "cli/messages.h"
 #include "cli/places.h"
 #include "cli/plan_devices.h"
 #include "cli/serve_doors.h"
@@ -180,10 +182,14 @@ TextReaderOptions input_options(const Config& config, std::vector<std::string> i
   return options;
 }
 
-Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
+Status fill_machine_options(const CommandContext& context, const std::string& devices,
                             EmbedOptions& options) {
-  const auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(devices)));
+  const auto& config = context.config;
+  const auto found = MUSTER_TRY(find_machine(config, context.clock, may_name_gpus(devices)));
   options.devices = MUSTER_TRY(chosen_devices(config, devices, found.inventory));
+  if (const auto lost = lost_gpus_notice(devices, found.inventory, options.devices)) {
+    say(Tone::Warning, *lost, context.color);
+  }
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.cache_folder = MUSTER_TRY(find_cache_folder(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
@@ -212,7 +218,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.prompt_name = config.text(SettingId::PromptName);
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
   const auto devices = MUSTER_TRY(devices_of_plan(context, options.model));
-  MUSTER_TRY(fill_machine_options(config, context.clock, devices, options));
+  MUSTER_TRY(fill_machine_options(context, devices, options));
   MUSTER_TRY(check_precision(config, options));
   options.device_news = MUSTER_TRY(watch_for_faults(config, options.devices, context.clock));
   return options;

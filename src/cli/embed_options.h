@@ -19,8 +19,8 @@ namespace muster {
 Result<EmbedOptions> embed_options(const CommandContext& context);
 
 /// The part of the options that says where a model runs: devices, worker, torch, cache.
-/// `devices`: as --devices names them.
-Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
+/// `devices`: as --devices names them. Where a GPU that they could mean is lost, it says so.
+Status fill_machine_options(const CommandContext& context, const std::string& devices,
                             EmbedOptions& options);
 
 /// Whether every device of the run computes in the precision that is asked for. Whether a CPU has

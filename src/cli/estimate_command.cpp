@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/fit_view.h"
 #include "cli/machine_choice.h"
+#include "cli/messages.h"
 #include "cli/plan_options.h"
 #include "cli/plan_view.h"
 #include "modelfile/model_catalogue.h"
@@ -192,6 +193,7 @@ Result<int> run_estimate(const CommandContext& context) {
   const auto asked = MUSTER_TRY(workload_of(arguments, found.model.shape.kind));
   const auto chosen = MUSTER_TRY(
       choose_machine(arguments.value("--machine").value_or("here"), context.config, context.clock));
+  if (!chosen.lost_gpus.empty()) say(Tone::Warning, chosen.lost_gpus, context.color);
   Question question{found.model, chosen.machine, {}};
   auto& workload = question.request.workload = asked;
   // Where the model states no length of its own.

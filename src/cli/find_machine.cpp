@@ -1,13 +1,14 @@
 // The machine as work is given to it. A GPU that is split into slices is not itself a device: its
 // slices are, and giving work to both would use the same memory twice. A GPU that
 // CUDA_VISIBLE_DEVICES hides stays in the list with the reason, so that naming it gives a better
-// error than that it does not exist. Without a driver there are no GPUs and a reason, and no error.
+// error than that it does not exist; so does one that is lost, with what its driver says of it.
+// Without a driver there are no GPUs and a reason, and no error.
 
 #include "cli/find_machine.h"
 
 #include <algorithm>
 
-#include "base/environment.h"
+#include "cli/lost_gpus.h"
 #include "cli/places.h"
 #include "cli/telemetry_options.h"
 #include "hw/inventory.h"
@@ -64,8 +65,7 @@ std::vector<Device> devices_for_work(const WatchedMachine& machine,
     }
     if (!identity.cuda_ordinal && visible) device.hidden_by = "CUDA_VISIBLE_DEVICES=" + *visible;
     if (device.hidden_by.empty() && !device.uuid && !is_number_certain(identity, machine.devices)) {
-      device.hidden_by =
-          "its driver, which tells no UUID of it (is it lost?): its number may mean another";
+      device.hidden_by = "its driver, which tells no UUID of it: its number may mean another";
     }
     devices.push_back(std::move(device));
   }
@@ -103,7 +103,9 @@ Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool
     return found;
   }
   const auto& machine = (*collector)->machine();
-  found.inventory.gpus = devices_for_work(machine, environment_variable("CUDA_VISIBLE_DEVICES"));
+  const auto variables = CudaVariables::of_environment();
+  found.inventory.gpus = devices_for_work(machine, variables.visible);
+  mark_lost(found.inventory.gpus, (*collector)->snapshot().devices, variables);
   found.inventory.gpu_absent_reason = machine.gpu_absent_reason;
   // The matrix is of whole GPUs: with slices in the list its rows would belong to other devices.
   if (machine.links.device_count == found.inventory.gpus.size()) found.links = machine.links;

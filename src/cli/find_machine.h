@@ -20,7 +20,8 @@ struct FoundMachine {
 };
 
 /// What this machine has. The GPUs are asked for by a sampler process, so that a driver that hangs
-/// costs a time limit and no more; its silence, like its absence, is `gpu_absent_reason`.
+/// costs a time limit and no more; its silence, like its absence, is `gpu_absent_reason`. A GPU
+/// that is lost stays in the list, with its driver's words (lost_gpus.h).
 ///
 /// look_for_gpus: false spares all of that where only CPUs are wanted.
 /// Errors: NotFound (a setting names no file or folder), Unavailable (no topology of the CPUs).

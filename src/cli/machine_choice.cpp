@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "cli/lost_gpus.h"
 #include "hw/device_names.h"
 #include "topology/machine_here.h"
 #include "topology/machine_json.h"
@@ -46,6 +47,19 @@ LinkMatrix links_among(const LinkMatrix& links, const std::vector<Device>& all,
   return part;
 }
 
+// The GPUs that are not lost, or where none is left the CPUs, as `auto` would take them.
+ChosenMachine without_lost_gpus(FoundMachine found) {
+  std::vector<Device> devices;
+  for (const auto& gpu : found.inventory.gpus) {
+    if (gpu.lost_reason.empty()) devices.push_back(gpu);
+  }
+  if (devices.empty()) devices = found.inventory.cpus;
+  const auto lost = lost_gpus_notice("auto", found.inventory, devices);
+  return {.machine = machine_of(std::move(found), devices, std::string(kHere)),
+          .is_here = true,
+          .lost_gpus = lost.value_or("")};
+}
+
 }  // namespace
 
 Result<ChosenMachine> choose_machine(const std::string& text, const Config& config,
@@ -58,15 +72,24 @@ Result<ChosenMachine> choose_machine(const std::string& text, const Config& conf
   }
   auto [inventory, links] =
       MUSTER_TRY(find_machine(config, clock, text == kHere || may_name_gpus(text)));
-  if (text == kHere) return ChosenMachine{machine_from(inventory, &links), true};
+  const bool is_any_lost = !lost_gpus_text(inventory).empty();
+  if (text == kHere) {
+    if (is_any_lost) return without_lost_gpus({std::move(inventory), std::move(links)});
+    return ChosenMachine{machine_from(inventory, &links), true};
+  }
   const auto devices = parse_devices(text, inventory, std::nullopt);
+  if (!devices && is_any_lost && devices.error().kind == ErrorKind::Unavailable) {
+    return devices.error();
+  }
   if (!devices) {
     return Error{ErrorKind::NotFound,
                  fmt::format("--machine {}: no such file, and neither here, devices of here such "
                              "as 2xcpu, nor a simulated machine such as sim:8xH100-80G",
                              text)};
   }
-  return ChosenMachine{machine_of({std::move(inventory), std::move(links)}, *devices, text), true};
+  const auto lost = lost_gpus_notice(text, inventory, *devices);
+  return ChosenMachine{machine_of({std::move(inventory), std::move(links)}, *devices, text), true,
+                       lost.value_or("")};
 }
 
 // The rest of the inventory (memory of the host, its limits) stays, since it counts whatever

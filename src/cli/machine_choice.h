@@ -13,13 +13,15 @@ namespace muster {
 
 struct ChosenMachine {
   Machine machine;
-  bool is_here = false;  // the one this program runs on
+  bool is_here = false;        // the one this program runs on
+  std::string lost_gpus = {};  // what is told of GPUs of here that it is without; empty: none is
 };
 
 /// The machine that a text means: "here", devices of here as `--devices` names them ("2xcpu"),
-/// "sim:8xH100-80G", or the name of a machine file.
+/// "sim:8xH100-80G", or the name of a machine file. GPUs of here that are lost are none of it.
 ///
-/// Errors: NotFound (none of these), and those of reading the file or this machine.
+/// Errors: NotFound (none of these), Unavailable (a GPU of here that is lost), and those of reading
+/// the file or this machine.
 Result<ChosenMachine> choose_machine(const std::string& text, const Config& config,
                                      const Clock& clock);
 

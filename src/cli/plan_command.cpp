@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/machine_choice.h"
+#include "cli/messages.h"
 #include "cli/plan_options.h"
 #include "cli/plan_output.h"
 #include "cli/plan_view.h"
@@ -326,6 +327,7 @@ Result<int> run_plan(const CommandContext& context) {
   MUSTER_TRY(check_out_is_no_other_file(arguments));
   const auto chosen = MUSTER_TRY(
       choose_machine(arguments.value("--machine").value_or("here"), context.config, context.clock));
+  if (!chosen.lost_gpus.empty()) say(Tone::Warning, chosen.lost_gpus, context.color);
   if (arguments.has("--recommend")) {
     return answer_recommendation(context, found.model, chosen.machine);
   }

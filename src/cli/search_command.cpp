@@ -101,8 +101,7 @@ Result<EmbedOptions> query_options(const CommandContext& context,
       })) {
     options.prompt_name = kQueryPrompt;
   }
-  MUSTER_TRY(fill_machine_options(context.config, context.clock,
-                                  context.config.text(SettingId::Devices).value_or("auto"),
+  MUSTER_TRY(fill_machine_options(context, context.config.text(SettingId::Devices).value_or("auto"),
                                   options));
   options.devices.resize(1);
   return options;

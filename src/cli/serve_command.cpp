@@ -201,6 +201,7 @@ Status ServeRun::start() {
   raise_descriptor_limit();
   log_ = MUSTER_TRY(Log::open(options().log));
   tell_terminal(fmt::format("the log is in {}", (options().log.folder / "muster.log").string()));
+  if (!options().lost_gpus.empty()) tell_terminal("warning: " + options().lost_gpus);
   // Two things that take half a second each, side by side.
   // Waited for below on every path, before anything of this object is taken down.
   auto collecting = std::async(std::launch::async, [this] { start_collector(); });

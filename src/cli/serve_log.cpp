@@ -212,6 +212,9 @@ std::vector<SaidLine> start_lines(const ServeFacts& facts) {
   for (const auto& model : facts.models) lines.push_back({.text = model_line(model)});
   for (const auto& model : facts.decoders) lines.push_back({.text = decoder_line(model)});
   lines.push_back({.text = devices_line(facts.options.devices)});
+  if (const auto& lost = facts.options.lost_gpus; !lost.empty()) {
+    lines.push_back({.level = LogLevel::Warning, .text = lost});
+  }
   lines.push_back({.text = cache_line(facts.options)});
   lines.push_back(access_line(facts));
   lines.push_back({.text = listening_line(facts)});

@@ -52,6 +52,15 @@ TEST(ServeLog, BeginsWithWhatAnOperatorAsksFirst) {
       << text;
 }
 
+TEST(ServeLog, WarnsOfAGpuThatIsLost) {
+  auto options = options_on("127.0.0.1");
+  options.lost_gpus = "cuda:0 is lost: GPU is lost (NVML 15); the work goes to cpu:0";
+  const auto text = text_of({.options = options, .models = {tiny()}, .port = 8000});
+  EXPECT_NE(text.find("\nwarning cuda:0 is lost: GPU is lost (NVML 15); the work goes to cpu:0\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(ServeLog, WarnsWhereTheWorldMayAsk) {
   auto options = options_on("0.0.0.0");
   const auto open = text_of({.options = options, .models = {tiny()}, .port = 80});

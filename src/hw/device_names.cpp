@@ -1,8 +1,8 @@
 // The notation in which users name devices. What is not a name is compared with the habits of other
 // programs first ("gpu:1", "0,1", "2cpu") and by spelling only then, so that a refusal says what to
 // type. A name is resolved against the inventory, hidden devices included, because "hidden by
-// CUDA_VISIBLE_DEVICES" helps more than "no such device". Simulated devices are refused here: they
-// cannot run a model.
+// CUDA_VISIBLE_DEVICES" helps more than "no such device"; so does what the driver says of a GPU
+// that is lost. Simulated devices are refused here: they cannot run a model.
 
 #include "hw/device_names.h"
 
@@ -193,29 +193,43 @@ Result<std::vector<Device>> cpu_share(std::uint32_t count, const Inventory& inve
   return devices;
 }
 
-// The GPUs that a worker can run on; a hidden one is none of them.
+// The GPUs that a worker can run on; one that is hidden or lost is none of them.
 std::vector<Device> usable_gpus(const Inventory& inventory) {
   std::vector<Device> usable;
   for (const auto& gpu : inventory.gpus) {
-    if (gpu.kind == DeviceKind::Cuda && gpu.hidden_by.empty()) usable.push_back(gpu);
+    if (gpu.kind == DeviceKind::Cuda && gpu.is_usable()) usable.push_back(gpu);
   }
   return usable;
 }
 
-Error hidden_error(const Device& gpu, std::string_view text, const Inventory& inventory) {
-  const auto usable = names_of(usable_gpus(inventory));
+// Of one that is not usable.
+Error unusable_error(const Device& gpu, std::string_view text, const Inventory& inventory) {
+  const auto names = names_of(usable_gpus(inventory));
+  const auto usable = names.empty() ? std::string("none") : join(names);
+  if (!gpu.lost_reason.empty()) {
+    return Error{ErrorKind::Unavailable,
+                 fmt::format("{} is lost: {}; usable: {}", text, gpu.lost_reason, usable)};
+  }
   return Error{ErrorKind::NotFound,
-               fmt::format("{} is hidden by {}; visible: {}", text, gpu.hidden_by,
-                           usable.empty() ? "none" : join(usable))};
+               fmt::format("{} is hidden by {}; visible: {}", text, gpu.hidden_by, usable)};
+}
+
+// None of the GPUs is usable.
+std::string why_no_gpu(const Inventory& inventory) {
+  if (inventory.gpus.empty()) return inventory.gpu_absent_reason.value_or("no reason given");
+  const auto lost = lost_gpus_text(inventory);
+  std::vector<Device> hidden;
+  for (const auto& gpu : inventory.gpus) {
+    if (gpu.lost_reason.empty()) hidden.push_back(gpu);
+  }
+  if (hidden.empty()) return lost;
+  const auto reason = fmt::format("{} hides {}", hidden.front().hidden_by, join(names_of(hidden)));
+  return lost.empty() ? reason : fmt::format("{}; {}", lost, reason);
 }
 
 Error no_gpu_error(const Name& name, const Inventory& inventory) {
-  const auto reason = inventory.gpus.empty()
-                          ? inventory.gpu_absent_reason.value_or("no reason given")
-                          : fmt::format("{} hides {}", inventory.gpus.front().hidden_by,
-                                        join(names_of(inventory.gpus)));
-  return Error{ErrorKind::Unavailable,
-               fmt::format("{} needs a GPU, and there is none: {}", name.text, reason)};
+  return Error{ErrorKind::Unavailable, fmt::format("{} needs a GPU, and there is none: {}",
+                                                   name.text, why_no_gpu(inventory))};
 }
 
 // The first of `usable`, or all of them without a count. `what` they are in plural: "GPUs".
@@ -232,7 +246,10 @@ Result<std::vector<Device>> first_of(const std::vector<Device>& usable, const Na
 Result<std::vector<Device>> gpu_choice(const Name& name, const Inventory& inventory) {
   const auto usable = usable_gpus(inventory);
   if (usable.empty()) return no_gpu_error(name, inventory);
-  return first_of(usable, name, "GPUs");
+  auto chosen = first_of(usable, name, "GPUs");
+  const auto lost = lost_gpus_text(inventory);
+  if (chosen || lost.empty()) return chosen;
+  return Error{chosen.error().kind, fmt::format("{}; {}", chosen.error().message, lost)};
 }
 
 Result<std::vector<Device>> one_of(std::vector<Device> devices, const Name& name) {
@@ -254,7 +271,7 @@ Result<std::vector<Device>> one_of(std::vector<Device> devices, const Name& name
 Result<std::vector<Device>> one_gpu(const Name& name, const Inventory& inventory) {
   for (const auto& gpu : inventory.gpus) {
     const bool is_meant = gpu.index == name.index && gpu.slice == name.slice;
-    if (is_meant && !gpu.hidden_by.empty()) return hidden_error(gpu, name.text, inventory);
+    if (is_meant && !gpu.is_usable()) return unusable_error(gpu, name.text, inventory);
   }
   auto usable = usable_gpus(inventory);
   if (usable.empty()) return no_gpu_error(name, inventory);
@@ -333,13 +350,14 @@ Result<std::vector<Device>> parse_name(std::string_view text, std::string_view l
                                        const Inventory& inventory) {
   if (looks_like_uuid(text)) {
     if (auto device = MUSTER_TRY(by_uuid(text, inventory))) {
-      if (!device->hidden_by.empty()) return hidden_error(*device, text, inventory);
+      if (!device->is_usable()) return unusable_error(*device, text, inventory);
       return std::vector{*std::move(device)};
     }
     const auto reason = inventory.gpus.empty() ? inventory.gpu_absent_reason.value_or("none")
                                                : join(names_of(inventory.gpus));
-    return Error{ErrorKind::NotFound,
-                 fmt::format("no GPU has this UUID: {}; GPUs: {}", text, reason)};
+    const auto lost = lost_gpus_text(inventory);  // a lost one may not tell its UUID
+    return Error{ErrorKind::NotFound, fmt::format("no GPU has this UUID: {}; GPUs: {}{}{}", text,
+                                                  reason, lost.empty() ? "" : "; ", lost)};
   }
   const auto name = take_apart(text);
   if (!name) return unknown_name(std::string(text), list, inventory);
@@ -400,6 +418,23 @@ std::optional<std::string> device_name_meant(std::string_view given) {
 
 bool is_device_name_form(std::string_view word) {
   return looks_like_uuid(word) || take_apart(word).has_value();
+}
+
+std::string lost_gpus_text(const Inventory& inventory) {
+  std::string text;
+  for (const auto& gpu : inventory.gpus) {
+    if (gpu.lost_reason.empty()) continue;
+    text += fmt::format("{}{} is lost: {}", text.empty() ? "" : "; ", gpu.name(), gpu.lost_reason);
+  }
+  return text;
+}
+
+bool takes_gpus_there_are(std::string_view text) {
+  const auto pieces = split(text, ',');
+  return std::any_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
+    const auto name = take_apart(trim(piece));
+    return name && !name->index && (name->kind == "auto" || name->kind == "cuda");
+  });
 }
 
 bool may_name_gpus(std::string_view text) {

@@ -258,5 +258,61 @@ TEST(ParseDevices, LeavesOutWhatTheEnvironmentHides) {
             "cuda needs a GPU, and there is none: CUDA_VISIBLE_DEVICES= hides cuda:0, cuda:1");
 }
 
+TEST(ParseDevices, PassesOverALostGpuAndRefusesItByName) {
+  auto machine = two_gpu_machine();
+  machine.gpus[0].lost_reason = "GPU is lost (NVML 15)";
+  EXPECT_EQ(names(parse_devices("auto", machine, {})), "cuda:1") << "and it keeps its name";
+  EXPECT_EQ(names(parse_devices("cuda", machine, {})), "cuda:1");
+  EXPECT_EQ(names(parse_devices("1xcuda", machine, {})), "cuda:1");
+  for (const std::string text : {"cuda:0", "GPU-5e00a"}) {
+    const auto refused = parse_devices(text, machine, {});
+    EXPECT_EQ(names(refused), text + " is lost: GPU is lost (NVML 15); usable: cuda:1");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::Unavailable);
+  }
+  EXPECT_EQ(names(parse_devices("2xcuda", machine, {})),
+            "2xcuda asks for more GPUs than there are: cuda:1; cuda:0 is lost: GPU is lost "
+            "(NVML 15)");
+  machine.gpus[0].uuid.reset();  // it was not opened
+  EXPECT_EQ(names(parse_devices("GPU-5e00aa", machine, {})),
+            "no GPU has this UUID: GPU-5e00aa; GPUs: cuda:0, cuda:1; cuda:0 is lost: GPU is lost "
+            "(NVML 15)");
+}
+
+TEST(ParseDevices, WithoutAGpuThatWorksTheDriversWordsSayWhy) {
+  auto machine = two_gpu_machine();
+  machine.gpus.resize(1);
+  machine.gpus[0].lost_reason = "GPU is lost (NVML 15)";
+  machine.gpus[0].hidden_by = "its driver, which tells no UUID of it: its number is not certain";
+  EXPECT_EQ(names(parse_devices("auto", machine, {})), "cpu:0 cpu:1");
+  EXPECT_EQ(names(parse_devices("cuda", machine, {})),
+            "cuda needs a GPU, and there is none: cuda:0 is lost: GPU is lost (NVML 15)");
+  EXPECT_EQ(names(parse_devices("cuda:0", machine, {})),
+            "cuda:0 is lost: GPU is lost (NVML 15); usable: none");
+  machine.gpus.push_back(gpu(1, "GPU-5e00bb"));
+  machine.gpus[1].hidden_by = "CUDA_VISIBLE_DEVICES=0";
+  EXPECT_EQ(names(parse_devices("cuda", machine, {})),
+            "cuda needs a GPU, and there is none: cuda:0 is lost: GPU is lost (NVML 15); "
+            "CUDA_VISIBLE_DEVICES=0 hides cuda:1");
+}
+
+TEST(LostGpus, AreToldEachWithItsDriversWords) {
+  auto machine = two_gpu_machine();
+  EXPECT_EQ(lost_gpus_text(machine), "");
+  machine.gpus[0].lost_reason = "GPU is lost (NVML 15)";
+  machine.gpus[1].lost_reason = "Unknown Error (NVML 999)";
+  EXPECT_EQ(lost_gpus_text(machine),
+            "cuda:0 is lost: GPU is lost (NVML 15); cuda:1 is lost: Unknown Error (NVML 999)");
+}
+
+TEST(LostGpus, MatterWhereGpusAreMeantWithoutANumber) {
+  for (const auto* text : {"auto", "cuda", "2xcuda", "cpu:0, CUDA"}) {
+    EXPECT_TRUE(takes_gpus_there_are(text)) << text;
+  }
+  for (const auto* text : {"cuda:0", "cpu", "2xcpu", "GPU-5e00aa", "2xstandin", "", "cudda"}) {
+    EXPECT_FALSE(takes_gpus_there_are(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace muster

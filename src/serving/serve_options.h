@@ -50,7 +50,8 @@ struct ServeOptions {
   std::vector<SearchedOutput> searches;
   std::uint32_t models_most = 16;  // at a time, those that are being loaded included
   std::vector<Device> devices;
-  Machine machine;  // these devices as planning sees them, as free as before the workers came
+  std::string lost_gpus;  // what is told of GPUs that would be among them; empty: none is lost
+  Machine machine;        // these devices as planning sees them, as free as before the workers came
   std::map<std::size_t, double> weights;  // by index into `devices`
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;

@@ -31,10 +31,14 @@ struct Device {
   std::vector<std::uint32_t> cpus;                  // Cpu: the logical CPUs it runs on
   std::optional<std::uint32_t> compute_capability;  // Cuda: 86 for 8.6
   std::optional<std::uint32_t> slice;               // Cuda: which MIG slice of GPU `index` this is
-  std::string hidden_by;  // Cuda: "CUDA_VISIBLE_DEVICES=1" when that leaves it out; else empty
+  std::string hidden_by;    // Cuda: "CUDA_VISIBLE_DEVICES=1" when that leaves it out; else empty
+  std::string lost_reason;  // Cuda: what its driver says of one that is lost; else empty
 
   /// "cpu:0", "cuda:1"; a MIG slice as NVIDIA's container tools write it: "cuda:1:0".
   std::string name() const;
+
+  /// A worker can be given it: it is neither hidden nor lost.
+  bool is_usable() const { return hidden_by.empty() && lost_reason.empty(); }
 };
 
 /// What is on this machine.

@@ -37,6 +37,7 @@ struct DeviceIdentity {
   std::optional<std::uint32_t> compute_instance;
   bool has_mps_server = false;      // the control daemon's pid file names a live process
   bool has_unified_memory = false;  // it shares the machine's memory
+  bool is_barred = false;           // its driver lists it and does not let this user open it
 };
 
 /// "cuda:3", "cpu:0"; "cuda:3:0" for the first MIG slice of a GPU, as NVIDIA's container tools
@@ -133,6 +134,7 @@ struct DeviceStatus {
   std::string name;  // shown_name
   bool is_up = false;
   std::string down_reason;  // "hung in nvmlDeviceGetFieldValues for 3 s"; empty when up
+  std::string lost_reason;  // "GPU is lost (NVML 15)" where its driver said so last; else empty
   Readings readings;        // fresh ones only: none older than two intervals of its tier
   std::optional<double> last_success_unix_seconds;
   std::map<std::uint32_t, XidCount> xids;  // by code

@@ -195,6 +195,7 @@ DeviceStatus TelemetryState::status_of(std::uint32_t device, TimePoint now, doub
   status.name = names_[device];
   status.down_reason = down_reason(device, now, call_of);
   status.is_up = status.down_reason.empty();
+  status.lost_reason = known.lost_reason.value_or("");
   if (status.is_up) take_fresh(known, now, status);
   if (known.last_success) {
     status.last_success_unix_seconds = unix_seconds - seconds(now - *known.last_success);

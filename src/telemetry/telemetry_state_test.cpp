@@ -121,8 +121,11 @@ TEST(TelemetryState, ALostDeviceIsDownAtOnceAndUpWhenItAnswers) {
   lost.lost_reason = "GPU is lost (NVML 15)";
   now.add(lost);
   EXPECT_EQ(gpu_at(now, 150).down_reason, "GPU is lost (NVML 15)");
-  now.add(visit(1100, "011"));
-  EXPECT_TRUE(gpu_at(now, 1150).is_up);
+  EXPECT_EQ(gpu_at(now, 150).lost_reason, "GPU is lost (NVML 15)");
+  EXPECT_EQ(gpu_at(now, 3000).lost_reason, "GPU is lost (NVML 15)") << "it has said nothing since";
+  now.add(visit(3100, "011"));
+  EXPECT_TRUE(gpu_at(now, 3150).is_up);
+  EXPECT_EQ(gpu_at(now, 3150).lost_reason, "");
 }
 
 TEST(TelemetryState, ADeviceThatIsLeftOutOrNotListedSaysSo) {

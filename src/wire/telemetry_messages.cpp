@@ -134,6 +134,7 @@ void write_identity(ByteWriter& writer, const DeviceIdentity& identity) {
   }
   write_bool(writer, identity.has_mps_server);
   write_bool(writer, identity.has_unified_memory);
+  write_bool(writer, identity.is_barred);
 }
 
 Result<DeviceIdentity> read_identity(ByteReader& reader) {
@@ -153,6 +154,7 @@ Result<DeviceIdentity> read_identity(ByteReader& reader) {
   }
   identity.has_mps_server = MUSTER_TRY(read_bool(reader));
   identity.has_unified_memory = MUSTER_TRY(read_bool(reader));
+  identity.is_barred = MUSTER_TRY(read_bool(reader));
   return identity;
 }
 

@@ -110,6 +110,7 @@ TEST(TelemetryMessages, AMachineComesBackWithEveryField) {
   gpu.is_ecc_on = false;
   gpu.is_mig_on = true;
   gpu.has_mps_server = true;
+  gpu.is_barred = true;
   machine.devices = {gpu, DeviceIdentity{}};
   machine.links = {
       2,
@@ -135,6 +136,7 @@ TEST(TelemetryMessages, AMachineComesBackWithEveryField) {
   EXPECT_EQ(first.is_mig_on, true);
   EXPECT_EQ(first.is_persistent, std::nullopt);
   EXPECT_TRUE(first.has_mps_server);
+  EXPECT_TRUE(first.is_barred);
   EXPECT_EQ(back->links.labels[1].kind, LinkKind::NvLink);
   EXPECT_EQ(back->links.labels[1].width, 18U);
   EXPECT_EQ(back->gpu_absent_reason, "none");

@@ -72,6 +72,28 @@ TEST_F(EmbedCommand, WhatNoCpuComputesIsRefusedAtOnce) {
   EXPECT_FALSE(muster_.exists("x.npy.part"));
 }
 
+TEST_F(EmbedCommand, CpusAreNotTakenInPlaceOfALostGpuWithoutAWord) {
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[{"model":"T4","lost":{"from":0}}]})");
+  const auto on = [&](const std::string& devices) {
+    return muster_.run({"embed", tiny_model(), "notes.txt", "-o", "x.npy", "--precision", "fp32",
+                        "--quiet", "--torch-root", "torch", "--devices", devices,
+                        "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"});
+  };
+  const auto done = on("auto");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(done.err.starts_with(
+      "muster: warning: cuda:0 is lost: GPU is lost (NVML 15); the work goes to cpu:0"))
+      << done.err;
+  for (const std::string devices : {"cuda", "cuda:0"}) {
+    const auto refused = on(devices);
+    EXPECT_EQ(refused.exit_code, 6) << refused.err;
+    EXPECT_NE(refused.err.find("cuda:0 is lost: GPU is lost (NVML 15)"), std::string::npos)
+        << refused.err;
+  }
+}
+
 TEST_F(EmbedCommand, FieldsOfPlainLinesAreRefused) {
   const auto expect_refused = [&](const Words& words, const std::string& message) {
     auto all = words;

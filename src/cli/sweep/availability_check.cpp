@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
+#include "cli/lost_gpus.h"
 #include "cli/places.h"
 #include "cli/telemetry_options.h"
 #include "doctor/checks.h"
@@ -53,6 +54,7 @@ Result<DoctorFacts> look_at_devices(const CommandContext& context, bool wants_gp
   facts.inventory.gpus = devices_for_work(machine, facts.cuda_visible_devices);
   facts.inventory.gpu_absent_reason = machine.gpu_absent_reason;
   facts.snapshot = (*collector)->snapshot();
+  mark_lost(facts.inventory.gpus, facts.snapshot.devices, CudaVariables::of_environment());
   return facts;
 }
 

@@ -18,6 +18,7 @@ using NvmlGpmSample = void*;
 inline constexpr NvmlCode kNvmlSuccess = 0;
 inline constexpr NvmlCode kNvmlInvalidArgument = 2;
 inline constexpr NvmlCode kNvmlNotSupported = 3;
+inline constexpr NvmlCode kNvmlNoPermission = 4;
 inline constexpr NvmlCode kNvmlInsufficientSize = 7;
 inline constexpr NvmlCode kNvmlTimeout = 10;
 inline constexpr NvmlCode kNvmlFunctionNotFound = 13;

@@ -199,6 +199,7 @@ NvmlGpu read_nvml_gpu(const NvmlLibrary& library, NvmlCaller& call, unsigned ind
   gpu.open_code = call(nvml.handle, index, &gpu.handle);
   if (gpu.open_code != kNvmlSuccess) {
     gpu.handle = nullptr;
+    identity.is_barred = gpu.open_code == kNvmlNoPermission;
     return gpu;
   }
   identity.device.model = nvml_text(call, nvml.name, gpu.handle).value_or("");

@@ -115,6 +115,18 @@ TEST(OpenNvml, AGpuThatCannotBeOpenedStaysInTheList) {
   EXPECT_FALSE(source.samplers[1]->energy_joules(driver.watch));
 }
 
+// As a GPU of another container, which the driver lists all the same.
+TEST(OpenNvml, AGpuThatOthersMayOpenIsBarredAndALostOneIsNot) {
+  FakeDriver driver(R"({"fake_nvml": 1, "clock": "stepped", "gpus": [
+      {"errors": {"nvmlDeviceGetHandleByIndex_v2": "NO_PERMISSION"}},
+      {"lost": {"from": 0}}, {}]})");
+  const auto source = driver.open();
+  ASSERT_EQ(source.samplers.size(), 3U);
+  EXPECT_FALSE(source.samplers[0]->identity().is_barred);
+  EXPECT_TRUE(source.samplers[1]->identity().is_barred);
+  EXPECT_FALSE(source.samplers[2]->identity().is_barred);
+}
+
 TEST(OpenNvml, AGpuThatHangsDoesNotHoldUpTheOthers) {
   FakeDriver driver(R"({"fake_nvml": 1, "clock": "stepped", "gpus": [
       {"uuid": "GPU-a"}, {"hang": {"from": 0, "until": 9}}, {"uuid": "GPU-c"}]})");

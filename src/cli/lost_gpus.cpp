@@ -1,0 +1,114 @@
+// A GPU that is lost has left the bus, and CUDA does not count it any more. Whoever did not name it
+// goes on with the others and is told so in the driver's words; whoever hid it is not. A number in
+// CUDA_VISIBLE_DEVICES is read as it was meant, with each GPU in its place.
+
+#include "cli/lost_gpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "base/environment.h"
+#include "base/text.h"
+#include "hw/device_names.h"
+#include "hw/visible_devices.h"
+
+namespace muster {
+namespace {
+
+std::vector<DeviceStatus> cuda_devices(const std::vector<DeviceStatus>& watched) {
+  std::vector<DeviceStatus> gpus;
+  std::copy_if(
+      watched.begin(), watched.end(), std::back_inserter(gpus),
+      [](const DeviceStatus& status) { return status.identity.device.kind == DeviceKind::Cuda; });
+  return gpus;
+}
+
+bool is_uuid(std::string_view entry) {
+  return entry.starts_with("GPU-") || entry.starts_with("MIG-");
+}
+
+// A UUID that is no known device's.
+bool names_unknown_uuid(const std::string& visible, const std::vector<DeviceStatus>& gpus) {
+  const auto entries = split(visible, ',');
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& text) {
+    const auto entry = trim(text);
+    return is_uuid(entry) &&
+           std::none_of(gpus.begin(), gpus.end(), [&](const DeviceStatus& status) {
+             const auto& uuid = status.identity.device.uuid;
+             return uuid && uuid->starts_with(entry);
+           });
+  });
+}
+
+// What CUDA_VISIBLE_DEVICES means.
+class VisibleGpus {
+ public:
+  VisibleGpus(const std::vector<DeviceStatus>& gpus, const CudaVariables& variables)
+      : gpus_(gpus), is_restricted_(variables.visible.has_value()) {
+    std::vector<DeviceIdentity> identities;
+    for (const auto& status : gpus) identities.push_back(status.identity);
+    numbers_ = cuda_ordinals(identities, variables.visible, variables.order);
+    names_unknown_ = is_restricted_ && names_unknown_uuid(*variables.visible, gpus);
+  }
+
+  bool hides_on_purpose(std::size_t gpu) const {
+    const auto& identity = gpus_[gpu].identity;
+    if (!is_restricted_ || numbers_[gpu] || identity.cuda_ordinal) return false;
+    return !(names_unknown_ && !identity.device.uuid) && !has_lost_its_place();
+  }
+
+ private:
+  // One that works is named, and CUDA counts it no more.
+  bool has_lost_its_place() const {
+    for (std::size_t i = 0; i < gpus_.size(); ++i) {
+      const auto& status = gpus_[i];
+      if (numbers_[i] && !status.identity.cuda_ordinal && status.lost_reason.empty()) return true;
+    }
+    return false;
+  }
+
+  const std::vector<DeviceStatus>& gpus_;
+  bool is_restricted_ = false;
+  bool names_unknown_ = false;
+  std::vector<std::optional<std::uint32_t>> numbers_;  // if each of them were there
+};
+
+}  // namespace
+
+CudaVariables CudaVariables::of_environment() {
+  return {.visible = environment_variable("CUDA_VISIBLE_DEVICES"),
+          .order = environment_variable("CUDA_DEVICE_ORDER")};
+}
+
+void mark_lost(std::vector<Device>& gpus, const std::vector<DeviceStatus>& watched,
+               const CudaVariables& variables) {
+  const auto statuses = cuda_devices(watched);
+  const VisibleGpus visible(statuses, variables);
+  for (std::size_t i = 0; i < statuses.size(); ++i) {
+    const auto& status = statuses[i];
+    if (status.lost_reason.empty()) continue;
+    const auto found = std::find_if(gpus.begin(), gpus.end(),
+                                    [&](const Device& gpu) { return gpu.name() == status.name; });
+    if (found == gpus.end()) continue;  // its slices stand for it
+    if (status.identity.is_barred) {
+      found->hidden_by = "its driver: " + status.lost_reason;
+    } else if (!visible.hides_on_purpose(i)) {
+      found->lost_reason = status.lost_reason;
+    }
+  }
+}
+
+std::optional<std::string> lost_gpus_notice(std::string_view names, const Inventory& inventory,
+                                            const std::vector<Device>& chosen) {
+  const auto lost = lost_gpus_text(inventory);
+  if (lost.empty() || !takes_gpus_there_are(names)) return std::nullopt;
+  std::vector<std::string> others;
+  for (const auto& device : chosen) others.push_back(device.name());
+  return fmt::format("{}; the work goes to {}", lost, fmt::join(others, ", "));
+}
+
+}  // namespace muster

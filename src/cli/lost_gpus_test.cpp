@@ -1,0 +1,185 @@
+// GPUs that are lost: which are told, and which were hidden on purpose. The last tests ask a
+// sampler process and a driver for tests (stand_ins/fake_nvml).
+
+#include "cli/lost_gpus.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/device_choice.h"
+#include "cli/find_machine.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kLost = "GPU is lost (NVML 15)";
+
+DeviceStatus gpu(std::uint32_t index, std::optional<std::string> uuid,
+                 std::optional<std::uint32_t> ordinal) {
+  DeviceStatus status;
+  status.identity.device.kind = DeviceKind::Cuda;
+  status.identity.device.index = index;
+  status.identity.device.uuid = std::move(uuid);
+  status.identity.cuda_ordinal = ordinal;
+  status.name = status.identity.device.name();
+  return status;
+}
+
+// As a driver lists one that it cannot open.
+DeviceStatus lost_gpu(std::uint32_t index) {
+  auto status = gpu(index, std::nullopt, std::nullopt);
+  status.lost_reason = kLost;
+  return status;
+}
+
+std::vector<Device> marked(const std::vector<DeviceStatus>& statuses,
+                           const CudaVariables& variables) {
+  WatchedMachine machine;
+  for (const auto& status : statuses) machine.devices.push_back(status.identity);
+  auto gpus = devices_for_work(machine, variables.visible);
+  mark_lost(gpus, statuses, variables);
+  return gpus;
+}
+
+TEST(MarkLost, ALostGpuHasItsDriversWordsAndTheOthersAreUsable) {
+  const auto gpus = marked({lost_gpu(0), gpu(1, "GPU-b", 0), DeviceStatus{}}, {});
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_EQ(gpus[0].lost_reason, kLost);
+  EXPECT_FALSE(gpus[0].is_usable());
+  EXPECT_EQ(gpus[1].lost_reason, "");
+  EXPECT_TRUE(gpus[1].is_usable());
+}
+
+TEST(MarkLost, AGpuThatWasLostBehindItsOpeningCountsToo) {
+  auto lost = gpu(0, "GPU-a", 0);
+  lost.lost_reason = kLost;
+  EXPECT_EQ(marked({lost, gpu(1, "GPU-b", 1)}, {})[0].lost_reason, kLost);
+}
+
+// CUDA counts GPU 1 as the first where GPU 0 is lost, and so finds none of the number 1.
+TEST(MarkLost, OneThatIsHiddenOnPurposeIsNotTold) {
+  const auto of_first = [](const char* visible, std::optional<std::uint32_t> ordinal_of_second) {
+    return marked({lost_gpu(0), gpu(1, "GPU-b", ordinal_of_second)}, {.visible = visible})[0];
+  };
+  for (const auto* visible : {"", "-1", "NoDevFiles"}) {
+    EXPECT_EQ(of_first(visible, std::nullopt).lost_reason, "") << visible;
+    EXPECT_EQ(of_first(visible, std::nullopt).hidden_by,
+              std::string("CUDA_VISIBLE_DEVICES=") + visible);
+  }
+  EXPECT_EQ(of_first("GPU-b", 0).lost_reason, "");
+  EXPECT_EQ(of_first("0", 0).lost_reason, kLost) << "it is named";
+  EXPECT_EQ(of_first("GPU-a", std::nullopt).lost_reason, kLost) << "it may be the one";
+  EXPECT_EQ(of_first("1", std::nullopt).lost_reason, kLost) << "it is why GPU 1 is not found";
+  EXPECT_EQ(of_first("1", 0).lost_reason, "");
+}
+
+TEST(MarkLost, OneThatOthersMayOpenIsHiddenByItsDriver) {
+  auto barred = lost_gpu(0);
+  barred.identity.is_barred = true;
+  barred.lost_reason = "Insufficient Permissions (NVML 4)";
+  const auto gpus = marked({barred, gpu(1, "GPU-b", 0)}, {});
+  EXPECT_EQ(gpus[0].lost_reason, "");
+  EXPECT_EQ(gpus[0].hidden_by, "its driver: Insufficient Permissions (NVML 4)");
+}
+
+Inventory machine_of_two() {
+  Inventory inventory;
+  inventory.cpus.resize(1);
+  inventory.cpus[0].cpus = {0};
+  inventory.gpus.resize(2);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    inventory.gpus[i].kind = DeviceKind::Cuda;
+    inventory.gpus[i].index = i;
+  }
+  inventory.gpus[0].lost_reason = kLost;
+  return inventory;
+}
+
+TEST(LostGpusNotice, SaysWhichIsLostAndWhereTheWorkGoes) {
+  auto machine = machine_of_two();
+  for (const auto* names : {"auto", "cuda", "1xcuda", "cpu:0,cuda"}) {
+    EXPECT_EQ(lost_gpus_notice(names, machine, {machine.gpus[1]}),
+              "cuda:0 is lost: GPU is lost (NVML 15); the work goes to cuda:1")
+        << names;
+  }
+  machine.gpus.resize(1);
+  EXPECT_EQ(lost_gpus_notice("auto", machine, machine.cpus),
+            "cuda:0 is lost: GPU is lost (NVML 15); the work goes to cpu:0");
+}
+
+TEST(LostGpusNotice, IsNoneWhereEachDeviceIsNamedOrNoneIsLost) {
+  auto machine = machine_of_two();
+  for (const auto* names : {"cuda:1", "cpu", "2xcpu", "GPU-b"}) {
+    EXPECT_FALSE(lost_gpus_notice(names, machine, {machine.gpus[1]})) << names;
+  }
+  machine.gpus[0].lost_reason.clear();
+  EXPECT_FALSE(lost_gpus_notice("auto", machine, machine.gpus));
+}
+
+class LostGpusHere : public testing::Test {
+ protected:
+  ~LostGpusHere() override {
+    ::unsetenv("FAKENVML_SCENARIO");
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    std::filesystem::remove(scenario_);
+  }
+
+  Result<FoundMachine> find(const std::string& gpus) const {
+    std::ofstream(scenario_) << R"({"fake_nvml": 1, "gpus": [)" + gpus + "]}";
+    ::setenv("FAKENVML_SCENARIO", scenario_.c_str(), 1);
+    const SteadyClock clock;
+    return find_machine(config(), clock, true);
+  }
+
+  static Config config() {
+    ConfigSources sources;
+    sources.flags = {{SettingId::NvmlPath, MUSTER_BINARY_DIR "/lib/libfakenvml.so", "--nvml-path"}};
+    sources.working_folder = "/";
+    return *Config::load(sources);
+  }
+
+  const std::filesystem::path scenario_ = std::filesystem::path(testing::TempDir()) /
+                                          ("lost_gpus." + std::to_string(::getpid()) + ".json");
+};
+
+TEST_F(LostGpusHere, AreMarkedInTheWordsOfTheDriver) {
+  const auto found = find(R"({"model": "T4"}, {"model": "T4", "lost": {"from": 0}})");
+  ASSERT_TRUE(found) << found.error().message;
+  const auto& machine = found->inventory;
+  ASSERT_EQ(machine.gpus.size(), 2U);
+  EXPECT_EQ(machine.gpus[0].lost_reason, "");
+  EXPECT_EQ(machine.gpus[1].lost_reason, kLost);
+  const auto chosen = chosen_devices(config(), "auto", machine);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(lost_gpus_notice("auto", machine, *chosen),
+            "cuda:1 is lost: GPU is lost (NVML 15); the work goes to cuda:0");
+  const auto refused = chosen_devices(config(), "cuda:1", machine);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "cuda:1 is lost: GPU is lost (NVML 15); usable: cuda:0");
+}
+
+TEST_F(LostGpusHere, TheOnlyOneIsToldUnlessItIsHidden) {
+  const auto found = find(R"({"model": "T4", "lost": {"from": 0}})");
+  ASSERT_TRUE(found) << found.error().message;
+  const auto& machine = found->inventory;
+  const auto chosen = chosen_devices(config(), "auto", machine);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(chosen->front().kind, DeviceKind::Cpu);
+  EXPECT_TRUE(lost_gpus_notice("auto", machine, *chosen));
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  const auto hidden = find(R"({"model": "T4", "lost": {"from": 0}})");
+  ASSERT_TRUE(hidden) << hidden.error().message;
+  EXPECT_FALSE(lost_gpus_notice("auto", hidden->inventory, *chosen));
+}
+
+}  // namespace
+}  // namespace muster
