@@ -149,6 +149,9 @@ TEST(Checks, CudaVisibleDevicesMayHideOrNameWhatIsMissing) {
   facts.cuda_visible_devices = "1";
   facts.snapshot.devices[0].identity.cuda_ordinal.reset();
   expect_only(facts, "visible_devices", "", Verdict::Warning, "hides cuda:0");
+  facts.snapshot.devices[0].lost_reason = "GPU is lost (NVML 15)";
+  EXPECT_TRUE(complaints(facts).empty()) << "nobody hides it";
+  facts.snapshot.devices[0].lost_reason.clear();
   facts.cuda_visible_devices = "1,9";
   expect_only(facts, "visible_devices", "", Verdict::Warning, "not here, and hides what follows");
   facts.cuda_visible_devices = "GPU-00000001,GPU-7";

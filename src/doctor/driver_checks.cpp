@@ -144,7 +144,8 @@ Check visible_devices(const DoctorFacts& facts) {
   std::vector<std::string> hidden;
   for (const auto& status : facts.snapshot.devices) {
     const bool has_slices = status.identity.is_mig_on.value_or(false);
-    if (is_nvidia(status) && !has_slices && !status.identity.cuda_ordinal) {
+    const bool is_lost = !status.lost_reason.empty();  // nobody hides it
+    if (is_nvidia(status) && !has_slices && !is_lost && !status.identity.cuda_ordinal) {
       hidden.push_back(status.name);
     }
   }

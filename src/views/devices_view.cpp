@@ -32,16 +32,19 @@ std::string driver_text(const DeviceIdentity& identity) {
   return identity.driver_version.value_or("-");
 }
 
-// What a CUDA program started from here calls it.
-std::string cuda_text(const DeviceIdentity& identity) {
+// What a CUDA program started from here calls it. One that is lost is hidden by nobody.
+std::string cuda_text(const DeviceStatus& status) {
+  const auto& identity = status.identity;
   if (identity.device.kind != DeviceKind::Cuda) return "";
   if (identity.cuda_ordinal) return std::to_string(*identity.cuda_ordinal);
+  if (!status.lost_reason.empty()) return "-";
   return identity.is_mig_on.value_or(false) ? "slices" : "hidden";
 }
 
 std::string model_text(const DeviceStatus& status) {
   const auto& identity = status.identity;
-  return identity.mig_profile ? "MIG " + *identity.mig_profile : identity.device.model;
+  if (identity.mig_profile) return "MIG " + *identity.mig_profile;
+  return identity.device.model.empty() && is_gpu(status) ? "-" : identity.device.model;
 }
 
 TableCell state_cell(const DeviceStatus& status) {
@@ -62,7 +65,7 @@ std::string remarks(const TelemetrySnapshot& snapshot, const TerminalInfo& termi
   std::string out;
   bool is_one_hidden = false;
   for (const auto& status : snapshot.devices) {
-    is_one_hidden = is_one_hidden || cuda_text(status.identity) == "hidden";
+    is_one_hidden = is_one_hidden || cuda_text(status) == "hidden";
     if (!status.is_up) {
       out += wrapped(fmt::format("{} is down: {}", status.name, status.down_reason), wrap);
     }
@@ -127,7 +130,7 @@ std::string describe_devices(const TelemetrySnapshot& snapshot, const TerminalIn
     const auto& identity = status.identity;
     table.add_row({status.name, model_text(status), size_text(status), used_text(status),
                    is_gpu(status) ? driver_text(identity) : "", state_cell(status),
-                   cuda_text(identity), identity.device.uuid.value_or(is_gpu(status) ? "-" : "")});
+                   cuda_text(status), identity.device.uuid.value_or(is_gpu(status) ? "-" : "")});
   }
   return table.render(terminal.width, terminal.has_color) + remarks(snapshot, terminal);
 }

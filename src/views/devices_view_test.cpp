@@ -41,6 +41,22 @@ TEST(DevicesView, SaysWhatIsHiddenAndWhatIsWrong) {
   EXPECT_EQ(text.find("cuda:1: "), std::string::npos);  // said once
 }
 
+// As a driver lists one that it cannot open.
+TEST(DevicesView, AGpuThatIsLostHasNoBlanksAndIsHiddenByNobody) {
+  auto snapshot = machine_of(1);
+  auto& gpu = snapshot.devices[0];
+  take_down(gpu, "GPU is lost (NVML 15)");
+  gpu.lost_reason = gpu.down_reason;
+  gpu.identity = {};
+  gpu.identity.device.kind = DeviceKind::Cuda;
+  gpu.identity.driver_version = "590.48.01";
+  const auto text = describe_devices(snapshot, kWide);
+  EXPECT_NE(text.find("\ncuda:0  -  "), std::string::npos) << text;
+  EXPECT_NE(text.find("  590.48.01  down   -     -\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\ncuda:0 is down: GPU is lost (NVML 15)\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("hidden"), std::string::npos) << text;
+}
+
 TEST(DevicesView, BreaksNothingOnANarrowTerminal) {
   auto snapshot = machine_of(1);
   snapshot.devices[0].identity.cuda_ordinal = std::nullopt;
