@@ -20,7 +20,7 @@ void DecoderWorkers::become_ready(std::size_t index) {
   group.is_asked_for = false;
   group.reason.clear();
   group.was_ready = group.was_ever_ready = true;
-  group.failed_start_count = 0;
+  group.forgive_starts();
   group.memory.reset();
   parts_.signal.change();
 }

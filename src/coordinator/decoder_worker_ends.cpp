@@ -114,12 +114,21 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
   plan_restart(index, death, stream_count);
 }
 
+// What the worker said stays out of it: this is for whoever asks, and that may name files.
+void DecoderWorkers::note_failed_start(Group& group, const WorkerDeath& death) {
+  ++group.failed_start_count;
+  if (!group.was_ended && !death.is_own_fault) return;
+  ++group.faulty_start_count;
+  group.start_failure = group.was_ended ? "its worker was ended"
+                                        : fmt::format("its worker ended with {}", death.reason);
+}
+
 void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
                                   std::size_t stream_count) {
   auto& group = groups_[index];
   if (std::exchange(group.ends_for_memory, false)) return plan_try(index);
   group.memory.reset();
-  if (!group.was_ready) ++group.failed_start_count;
+  if (!group.was_ready) note_failed_start(group, death);
   if (group.failed_start_count >= kFailedStartsMost) group.is_asked_for = false;
   const auto now = parts_.clock.now();
   // Memory that is too small for a model shows as kills from outside, load after load.

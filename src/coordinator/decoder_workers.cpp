@@ -116,6 +116,7 @@ DecoderGroupView DecoderWorkers::view(std::size_t index) const {
   return {.state = state,
           .reason = group.reason,
           .failure_kind = state == Shown::Failed ? std::optional(group.failure_kind) : std::nullopt,
+          .start_failure = is_to_come && group.cannot_start() ? group.start_failure : "",
           .waits_for_memory = is_to_come && group.memory.has_value(),
           .is_to_rest = group.goal == GroupGoal::Drain,
           .is_asked_for = group.is_asked_for,
@@ -275,7 +276,7 @@ void DecoderWorkers::start_soon(std::size_t index) {
   group.goal = GroupGoal::Serve;
   group.state = State::Ended;
   group.is_asked_for = true;
-  group.failed_start_count = 0;
+  group.forgive_starts();
   group.memory.reset();
   group.ends_for_memory = false;
   group.restart_at = parts_.clock.now();
@@ -304,7 +305,7 @@ void DecoderWorkers::restart(std::size_t index) {
   if (!is_ending) return;
   // It has nothing to finish, and should be gone already.
   group.state = State::Ended;
-  group.failed_start_count = 0;
+  group.forgive_starts();
   load_error_.reset();
   parts_.processes.end(index, GroupEnding::Kill);
 }

@@ -77,6 +77,10 @@ struct DecoderGroupView {
   State state = State::Loading;
   std::string reason = {};                     // of all but Loading and Ready
   std::optional<ErrorKind> failure_kind = {};  // of Failed alone
+  /// How the last of its lives ended, "its worker ended with exit code 3", where it was never ready
+  /// and three lives in a row have ended before that, each at its own fault. It is tried again all
+  /// the same. Empty: it may well start.
+  std::string start_failure = {};
   bool waits_for_memory = false;  // its last load found none, and is tried again or will be
   bool is_to_rest = false;        // an operator has drained it: no streams until it is resumed
   bool is_asked_for = false;      // what it does an operator has asked for
@@ -246,9 +250,15 @@ class DecoderWorkers final : public GroupProcessEvents {
     bool was_ended = false;                // in this life, for `reason`
     bool was_at_fault = false;             // for what it has computed, or has not
     std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
+    std::uint32_t faulty_start_count = 0;  // of these, at their own fault
+    std::string start_failure;             // how the last of those ended
     std::uint32_t restart_count = 0;
 
     bool is_running() const { return pid.has_value(); }
+    bool cannot_start() const {
+      return !was_ever_ready && !memory && faulty_start_count >= kFailedStartsMost;
+    }
+    void forgive_starts() { failed_start_count = faulty_start_count = 0; }
   };
 
   // decoder_workers.cpp
@@ -274,6 +284,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   void close(std::size_t group, const std::string& reason);
   void close_for(std::size_t group, const std::string& reason);
   void end_life(std::size_t group, const WorkerDeath& death);
+  static void note_failed_start(Group& group, const WorkerDeath& death);
   void plan_restart(std::size_t group, const WorkerDeath& death, std::size_t stream_count);
   void plan_try(std::size_t group);
   void start_again(std::size_t group, TimePoint now);

@@ -109,8 +109,9 @@ std::optional<Error> hopeless_error_of(const ServedModelStatus& model,
 std::optional<Error> hopeless_error_of(const ServedDecoderStatus& decoder) {
   const bool is_hopeless =
       !decoder.devices.empty() &&
-      std::all_of(decoder.devices.begin(), decoder.devices.end(),
-                  [](const Worker& worker) { return worker.state == GroupState::GivenUp; });
+      std::all_of(decoder.devices.begin(), decoder.devices.end(), [](const Worker& worker) {
+        return worker.state == GroupState::GivenUp || !worker.start_failure.empty();
+      });
   if (!is_hopeless) return std::nullopt;
   const auto& worker = decoder.devices.front();
   return load_error(decoder.name, worker.name, worker.reason, worker.failure_kind);

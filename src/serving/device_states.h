@@ -35,8 +35,9 @@ std::string missing_models(const GroupStatus& device, const std::vector<ServedMo
                            const std::vector<ServedDecoderStatus>& decoders);
 
 /// Why nothing of what a server is to serve ever will be: each model has failed to load on every
-/// device that is to have it, and none of those tries again before somebody asks for it. Of the
-/// kind that the first load's error was.
+/// device that is to have it, and none of those tries again before somebody asks for it; or the
+/// workers of a decoder have ended before they were ready, life after life. Of the kind that the
+/// first load's error was, with the worker's last words.
 ///
 /// nullopt: one works or is coming; one may come back by itself (a worker waits for its restart or
 /// for memory, a device is in quarantine); an operator lets a device of one rest; nothing is to be

@@ -171,6 +171,26 @@ TEST(HopelessError, SaysWhyNothingWillBeServed) {
   EXPECT_TRUE(hopeless_error({failed}, {kTiny}, {decoder({kFailed})}));
 }
 
+// The workers of a decoder that end at each start, though they are started again.
+TEST(HopelessError, SaysWhatTheWorkersLastSaidThatNeverStart) {
+  const Worker ending{.name = "cpu:0",
+                      .state = GroupState::Restarting,
+                      .reason = "its worker ended with exit code 3; it last said: told to exit",
+                      .start_failure = "its worker ended with exit code 3"};
+  const auto error = hopeless_error({}, {}, {decoder({ending, kFailed})});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error->message,
+            "no device can load what is to be served: chat: cpu:0: its worker ended with exit code "
+            "3; it last said: told to exit");
+  const Worker ready{.name = "cpu:1", .state = GroupState::Ready};
+  EXPECT_FALSE(hopeless_error({}, {}, {decoder({ending, ready})}));
+  EXPECT_FALSE(hopeless_error({}, {}, {decoder({ending}), decoder({ready})}))
+      << "another model is served";
+  const auto embeds = loading_device(GroupState::Ready, ModelState::Ready);
+  EXPECT_FALSE(hopeless_error({embeds}, {kTiny}, {decoder({ending})}));
+}
+
 TEST(HopelessError, IsNoneWhereSomethingServesOrMayYet) {
   const auto failed = loading_device(GroupState::GivenUp, ModelState::Failed);
   const auto with = [&](const GroupStatus& other) {

@@ -130,9 +130,11 @@ struct ServedDecoderStatus {
     GroupState state = GroupState::Starting;  // GivenUp: it cannot load it and does not try again
     std::string reason = {};                  // of one that is not Ready
     std::optional<ErrorKind> failure_kind = {};  // of GivenUp: of what kind its load's error was
-    bool waits_for_memory = false;               // its last load found none, and is tried again
-    bool is_asked_for = false;                   // what it does an operator has asked for
-    std::optional<pid_t> pid = {};               // nullopt: it does not run
+    /// As DecoderGroupView::start_failure: its workers end before they are ready.
+    std::string start_failure = {};
+    bool waits_for_memory = false;  // its last load found none, and is tried again
+    bool is_asked_for = false;      // what it does an operator has asked for
+    std::optional<pid_t> pid = {};  // nullopt: it does not run
     std::uint32_t restart_count = 0;
     std::size_t running_count = 0;  // replies that it computes now
   };

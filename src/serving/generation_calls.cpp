@@ -213,13 +213,18 @@ Duration GenerationService::retry_after(const ServingDecoder& decoder) const {
   return std::clamp<Duration>(wait, kRetryLeast, kRetryMost);
 }
 
-// Why is in the log and with the model's state: it names files, which are not for everybody.
+// What a load's error or a worker said is in the log and with the model's state: it names files,
+// which are not for everybody. How workers that never start have ended is told.
 CallError GenerationService::no_device(const ServingDecoder& decoder) {
-  const bool is_drained = decoder.fleet->is_to_rest();
-  return {.error = {ErrorKind::Unavailable,
-                    is_drained ? fmt::format("every device of {} is drained", decoder.name)
-                               : fmt::format("no device can load {}", decoder.name)},
-          .retry_after = kRetryMost};
+  auto text = fmt::format("no device can load {}", decoder.name);
+  for (const auto& group : decoder.fleet->groups()) {
+    if (group.start_failure.empty()) continue;
+    text += ": " + group.start_failure;
+    break;
+  }
+  if (decoder.fleet->is_to_rest())
+    text = fmt::format("every device of {} is drained", decoder.name);
+  return {.error = {ErrorKind::Unavailable, std::move(text)}, .retry_after = kRetryMost};
 }
 
 // A call that has ended meanwhile has let go of its prompt: nothing is computed for it.

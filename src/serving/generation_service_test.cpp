@@ -176,7 +176,7 @@ TEST_F(GenerationServiceTest, WhatWorkersDiedOfIsCharged) {
 TEST_F(GenerationServiceTest, AModelWhoseWorkersDieAtEachLoadIsNotWaitedFor) {
   start("die_at_load");
   const auto outcome = answer({.text = "a"});
-  EXPECT_EQ(message(outcome), "no device can load chat");
+  EXPECT_EQ(message(outcome), "no device can load chat: its worker ended with signal 6 (Aborted)");
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->error.kind, ErrorKind::Unavailable);
   EXPECT_TRUE(outcome.error->retry_after);

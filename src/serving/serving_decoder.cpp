@@ -233,6 +233,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                               .state = state_of(group),
                               .reason = group.reason,
                               .failure_kind = group.failure_kind,
+                              .start_failure = group.start_failure,
                               .waits_for_memory = group.waits_for_memory,
                               .is_asked_for = group.is_asked_for,
                               .pid = group.pid,

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "serving/decoder_memory.h"
+#include "serving/device_states.h"
 #include "serving/generation_fixture.h"
 #include "serving/serving_decoder.h"
 #include "serving/serving_models.h"
@@ -291,6 +292,23 @@ TEST_F(ServingDecodersTest, ALoadIsToldWhyItCameToNothing) {
   ::setenv("COUNTING_WORKER", "", 1);
   EXPECT_TRUE(load(second()));
   EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+}
+
+// Another one of the start goes on.
+TEST_F(ServingDecodersTest, ADecoderWhoseWorkersNeverStartIsHopelessUnlessAnotherIsServed) {
+  start("exit_at_load");
+  const auto error = hopeless_error({}, {}, service_->models());
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message,
+            "no device can load what is to be served: chat: cpu:0: its worker ended with exit code "
+            "3; it last said: told to exit");
+  EXPECT_EQ(hosted("chat")->state, ModelState::Failed);
+  EXPECT_EQ(message(answer({.text = "a"})),
+            "no device can load chat: its worker ended with exit code 3");
+  ::setenv("COUNTING_WORKER", "", 1);
+  ASSERT_TRUE(load(second()));
+  EXPECT_FALSE(hopeless_error({}, {}, service_->models()));
+  EXPECT_EQ(answer({.model = "second", .text = "a"}).text, kWhole);
 }
 
 TEST_F(ServingDecodersTest, ADecoderWhoseWorkerIsKilledWhileItLoadsIsThereAllTheSame) {

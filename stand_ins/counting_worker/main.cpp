@@ -23,6 +23,7 @@
 //   no_prefix_cache  cannot load it with one
 //   int8_cache    cannot load it with another cache than one in 8 bits
 //   die_at_load   aborts in place of loading it
+//   exit_at_load  says a last word and exits with 3 there
 //   hang_at_load  stops (SIGSTOP) there
 //   die_at_probe  aborts in place of measuring it; without it the i-th precision that is asked for
 //                 computes 100 (i + 1) tokens a second, with a divergence of i / 1000
@@ -129,6 +130,10 @@ class Counting {
   Status on_load(const LoadDecoder& load) {
     has_prefix_cache_ = load.has_prefix_cache;
     if (orders_.count("die_at_load") > 0) std::abort();
+    if (orders_.count("exit_at_load") > 0) {
+      fmt::print(stderr, "told to exit\n");
+      std::exit(3);
+    }
     if (orders_.count("hang_at_load") > 0) ::raise(SIGSTOP);
     const bool is_wrong =
         (load.has_prefix_cache && orders_.count("no_prefix_cache") > 0) ||

@@ -113,5 +113,17 @@ TEST_F(ServeMeasuring, APortThatIsTakenIsToldBeforeAnythingIsMeasured) {
   EXPECT_EQ(muster_.read("others/muster.log").find("measuring"), std::string::npos);
 }
 
+TEST_F(ServeMeasuring, ItEndsWhereTheWorkersOfItsOnlyModelNeverStart) {
+  muster_.set("COUNTING_WORKER", "exit_at_load");
+  auto words = words_of("127.0.0.1:0", "logs");
+  words.insert(words.end(), {"--precision", "own"});
+  const auto finished = muster_.run(words);
+  EXPECT_EQ(finished.exit_code, 6) << log();
+  EXPECT_TRUE(finished.err.ends_with(
+      "muster: no device can load what is to be served: chat: cpu:0: its worker ended with exit "
+      "code 3; it last said: told to exit\n"))
+      << finished.err;
+}
+
 }  // namespace
 }  // namespace muster
