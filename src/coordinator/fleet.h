@@ -227,7 +227,8 @@ class Fleet {
   /// Errors: Unavailable when none could start, with the last words of one; Cancelled.
   Result<std::vector<std::string>> wait_for_greetings(const std::function<bool()>& cancelled);
 
-  /// Measures the precisions on the first device that can; blocks in steps until the answer.
+  /// Measures the precisions on the first device that can; where its worker ends, on another one,
+  /// of its kind where there is one, which `on_notice` tells. Blocks in steps until the answer.
   Result<ProbeVerdict> probe(const Probe& probe, const std::function<bool()>& cancelled);
 
   FleetLoop& loop();

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "base/build_info.h"
 
@@ -377,6 +378,20 @@ TEST_F(FleetTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
   submit(500);
   ASSERT_TRUE(run_until_done());
   for (const auto& device : fleet_->groups()) EXPECT_GT(device.text_count, 0U);
+}
+
+// Both stop at it, and the second is asked once the first has ended.
+TEST_F(FleetTest, MeasuresPrecisionsOnAnotherDeviceWhereAWorkerEnds) {
+  start("hang_probe");
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+  const std::string told = "cpu:1: precisions are measured here, as the worker on cpu:0 ended\n";
+  bool was_killed = false;
+  const auto verdict = fleet_->probe({}, [&] {
+    if (!std::exchange(was_killed, true)) ::kill(*fleet_->groups()[0].pid(), SIGKILL);
+    return notices_.find(told) != std::string::npos;
+  });
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().kind, ErrorKind::Cancelled);
 }
 
 TEST_F(FleetTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {

@@ -149,17 +149,40 @@ Error WorkerFleet::no_group_error() const {
           fmt::format("no device can work: {}: {}", first.name, first.reason)};
 }
 
+// The first that can. Where another was asked before, whose worker ended: of its kind, if there is
+// one, since the fastest precision of a GPU is not that of a CPU.
+std::optional<std::size_t> WorkerFleet::free_to_measure(
+    std::optional<std::size_t> asked_before) const {
+  std::optional<std::size_t> free;
+  for (std::size_t i = 0; i < table_.group_count(); ++i) {
+    const auto& life = supervisor_.life(i);
+    if (!life.is_serving()) continue;
+    const bool is_of_kind =
+        !asked_before || life.leader().kind == supervisor_.life(*asked_before).leader().kind;
+    if (is_of_kind) return i;
+    if (!free) free = i;
+  }
+  return free;
+}
+
 Result<ProbeVerdict> WorkerFleet::probe(const Probe& probe,
                                         const std::function<bool()>& cancelled) {
+  std::optional<std::size_t> asked;
   for (;;) {
     // One at a time, also when an earlier group greets while a later one measures already.
     bool is_asked = false;
-    std::optional<std::size_t> free;
     for (std::size_t i = 0; i < table_.group_count(); ++i) {
       is_asked |= supervisor_.life(i).is_probing;
-      if (!free && supervisor_.life(i).is_serving()) free = i;
     }
-    if (!is_asked && free) supervisor_.probe(*free, probe);
+    if (const auto free = free_to_measure(asked); !is_asked && free) {
+      if (asked && *asked != *free) {
+        supervisor_.notice(*free, fmt::format("precisions are measured here, as the worker on {} "
+                                              "ended",
+                                              supervisor_.life(*asked).name));
+      }
+      asked = free;
+      supervisor_.probe(*free, probe);
+    }
     if (cancelled()) return cancelled_error();
     MUSTER_TRY(step(std::chrono::milliseconds(100)));
     if (auto verdict = supervisor_.take_verdict()) return *std::move(verdict);

@@ -77,6 +77,8 @@ class WorkerFleet final : public FleetLoop,
   }
 
  private:
+  std::optional<std::size_t> free_to_measure(std::optional<std::size_t> asked_before) const;
+
   // GroupClient: what groups do (fleet_frames.cpp)
   Status on_frame(std::size_t group, const FrameHeader& header,
                   std::span<const std::byte> payload) override;

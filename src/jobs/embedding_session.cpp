@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "base/build_info.h"
 #include "jobs/precision_settling.h"
@@ -21,6 +22,26 @@ ModelChoice model_choice(const EmbedOptions& options) {
           .normalize = options.normalize,
           .prompt_name = options.prompt_name};
 }
+
+namespace {
+
+// Of the device that is measured: the first that has greeted.
+PrecisionQuestion question_of(const EmbedOptions& options,
+                              const std::vector<GroupStatus>& devices) {
+  PrecisionQuestion question{.asked = options.precision,
+                             .processor = {},
+                             .engine_class = {},
+                             .cache_folder = options.cache_folder};
+  for (const auto& device : devices) {
+    if (device.engine_class.empty()) continue;
+    question.processor = device.device().model;
+    question.engine_class = device.engine_class;
+    break;
+  }
+  return question;
+}
+
+}  // namespace
 
 Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents events,
                                       const Clock& clock, const std::function<bool()>& cancelled,
@@ -48,10 +69,7 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
   session.fleet = MUSTER_TRY(Fleet::start(std::move(fleet), std::move(events), clock));
   MUSTER_TRY(open_texts(choice, session.model));
   const auto classes = MUSTER_TRY(session.fleet->wait_for_greetings(cancelled));
-  const PrecisionQuestion question{.asked = options.precision,
-                                   .processor = options.devices.front().model,
-                                   .engine_class = classes.front(),
-                                   .cache_folder = options.cache_folder};
+  const PrecisionQuestion question = question_of(options, session.fleet->groups());
   const auto choice_made = MUSTER_TRY(settle_precision(
       question, session.model,
       [&](const Probe& probe) {

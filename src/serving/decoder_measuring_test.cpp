@@ -297,6 +297,44 @@ TEST_F(DecoderMeasuringTest, AMeasurementDoesNotWaitForALoadForEver) {
   EXPECT_FALSE(has_kept_verdict());
 }
 
+// ---- Workers that die while they measure ----
+
+// As where a GPU is lost then: nothing is known of the precision yet.
+TEST_F(DecoderMeasuringTest, WhereItsWorkerDiesAnotherDeviceIsMeasured) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start_loading("hang_at_probe");
+  const auto worker = wait_for_stopped_worker();
+  ::setenv("COUNTING_WORKER", "", 1);
+  ::kill(worker, SIGKILL);
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_NE(
+      notices_.find("chat: its precision is measured on cpu:1 instead: cpu:0: the worker died "
+                    "(signal 9 (Killed)"),
+      std::string::npos)
+      << notices_;
+  EXPECT_EQ(shown("chat").precision, DecoderPrecision::Bf16);
+  EXPECT_TRUE(shown("chat").precision_reason.starts_with("measured: "));
+  EXPECT_TRUE(has_kept_verdict());
+}
+
+TEST_F(DecoderMeasuringTest, WhereAWorkerDiesOnEachDeviceNothingIsMeasured) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start_loading("hang_at_probe");
+  const auto first = wait_for_stopped_worker();
+  ::kill(first, SIGKILL);
+  run_until([&] { return stopped_worker().value_or(first) != first; });
+  ::setenv("COUNTING_WORKER", "", 1);
+  const auto second = stopped_worker();
+  ASSERT_TRUE(second);
+  ::kill(*second, SIGKILL);
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_TRUE(shown("chat").precision_reason.starts_with("not measured: cpu:1: the worker died"))
+      << shown("chat").precision_reason;
+  EXPECT_FALSE(has_kept_verdict());
+}
+
 // ---- Devices that are drained ----
 
 TEST_F(DecoderMeasuringTest, ADeviceThatIsDrainedIsMeasuredOnNoLonger) {

@@ -356,6 +356,22 @@ TEST_F(InferenceServiceTest, ADeviceWhoseWorkersEndIsNotMeasured) {
       << notices_;
 }
 
+// The worker of cpu:0 is well, and those that would measure there end.
+TEST_F(InferenceServiceTest, WhereWorkersThatMeasureEndAnotherDeviceIsMeasured) {
+  options_.models.front().precision = Precision::Fp32;
+  ::setenv("ZERO_WORKER", "dim=32", 1);
+  start();
+  ::setenv("ZERO_WORKER", "dim=32 exit_on=0", 1);
+  using Loaded = Result<ServedModelStatus>;
+  const auto loaded = wait_for<Loaded>(
+      [&](auto on_done) { service_->load_model({.name = "second", .model = tiny()}, on_done); });
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_NE(notices_.find("second: its precision is measured on cpu:1 instead: no device can work: "
+                          "cpu:0: worker ended with exit code 3; it last said: told to exit"),
+            std::string::npos)
+      << notices_;
+}
+
 // cpu:1 is measured, whose engine is another one.
 TEST_F(InferenceServiceTest, AVerdictIsKeptForTheDeviceThatWasMeasured) {
   options_.models.front().precision = Precision::Fp32;

@@ -61,13 +61,16 @@ Result<ServingDecoders::Settled> ServingDecoders::settle(const Trial& trial) con
                                     .torch_root = options_.torch_root,
                                     .build = question.build};
   const auto is_cancelled = [&] { return is_ending_.load() || trial.is_unwanted->load(); };
+  const auto measure = [&](const ProbeDecoder& probe) -> Result<DecoderVerdict> {
+    auto verdict = probe_decoder(probing, probe, clock_, is_cancelled);
+    const bool has_died = !verdict && verdict.error().kind == ErrorKind::Unavailable;
+    if (!has_died || !trial.has_another) return verdict;
+    *trial.has_died = true;
+    return Error{ErrorKind::Cancelled, verdict.error().message};  // no verdict on the precision
+  };
   Settled settled;
-  settled.choice = MUSTER_TRY(settle_decoder_precision(
-      question,
-      [&](const ProbeDecoder& probe) {
-        return probe_decoder(probing, probe, clock_, is_cancelled);
-      },
-      [&](const std::string& text) {
+  settled.choice =
+      MUSTER_TRY(settle_decoder_precision(question, measure, [&](const std::string& text) {
         loop_.post([this, line = fmt::format("{}: {}", trial.name, text)] {
           events_.on_notice(line, std::nullopt);
         });
@@ -83,14 +86,17 @@ bool ServingDecoders::is_drained(const ServingDecoder& decoder) const {
                      [this](std::size_t device) { return resting_.contains(device); });
 }
 
-// nullopt: each is drained.
-std::optional<std::size_t> ServingDecoders::device_to_measure(const ServingDecoder& decoder) const {
+// Those on which no worker died that measured it; where one did on each, any. Empty: each is
+// drained.
+std::vector<std::size_t> ServingDecoders::devices_to_measure(const Opening& opening) const {
   std::vector<std::size_t> awake;
-  for (const auto device : decoder.devices) {
-    if (!resting_.contains(device)) awake.push_back(device);
+  std::vector<std::size_t> untried;
+  for (const auto device : opening.read->devices) {
+    if (resting_.contains(device)) continue;
+    awake.push_back(device);
+    if (!opening.died_on.contains(device)) untried.push_back(device);
   }
-  if (awake.empty()) return std::nullopt;
-  return widest(awake);
+  return untried.empty() ? awake : untried;
 }
 
 // What waits for memory or for its next try leaves the cores alone.
@@ -128,25 +134,35 @@ void ServingDecoders::measure_next() {
     const auto found = openings_.find(id);
     if (found == openings_.end()) continue;
     auto& opening = found->second;
-    const auto device = device_to_measure(*opening.read);
-    if (!device && !opening.is_at_start) {
+    const auto devices = devices_to_measure(opening);
+    if (devices.empty()) {
+      if (opening.is_at_start) continue;
       fail_opening(id, {ErrorKind::Unavailable, drained_text(opening.name)});
-    } else if (device && waits_for_loads(opening, *device)) {
+    } else if (waits_for_loads(opening, widest(devices))) {
       is_waiting = true;
-    } else if (device) {
-      begin_measurement(id, *device);
+    } else {
+      begin_measurement(id, devices);
     }
   }
   if (is_waiting && !measurement_) measure_timer_->set(clock_.now() + kLookPeriod);
 }
 
-void ServingDecoders::begin_measurement(std::uint64_t id, std::size_t device) {
-  const auto& decoder = *openings_.at(id).read;
+// devices: on which it may be measured; the one with the most cores is.
+void ServingDecoders::begin_measurement(std::uint64_t id, const std::vector<std::size_t>& devices) {
+  const auto& opening = openings_.at(id);
+  const auto& decoder = *opening.read;
+  const auto device = widest(devices);
+  if (!opening.why_died.empty()) {
+    events_.on_notice(fmt::format("{}: its precision is measured on {} instead: {}", decoder.name,
+                                  options_.devices[device].name(), opening.why_died),
+                      std::nullopt);
+  }
   const Trial trial{.name = decoder.name,
                     .path = decoder.path,
                     .length_most = decoder.length_most,
                     .place = place_of(decoder),
-                    .device = device};
+                    .device = device,
+                    .has_another = devices.size() > 1 && !opening.died_on.contains(device)};
   measurement_.emplace(Measurement{.opening = id, .trial = trial});
   const auto taken = do_beside(measuring_, [this, id, trial] {
     const auto settled = std::make_shared<Result<Settled>>(settle(trial));
@@ -160,8 +176,13 @@ void ServingDecoders::begin_measurement(std::uint64_t id, std::size_t device) {
 
 // One that was cancelled is measured elsewhere, or has gone.
 void ServingDecoders::on_settled(std::uint64_t id, Result<Settled> settled) {
+  const auto trial = measurement_->trial;
   measurement_.reset();
   const auto found = openings_.find(id);
+  if (found != openings_.end() && !settled && trial.has_died->load()) {
+    found->second.died_on.insert(trial.device);
+    found->second.why_died = settled.error().message;
+  }
   if (found != openings_.end() && settled) {
     Opened opened{.decoder = std::move(found->second.read), .need = std::move(settled->need)};
     auto& decoder = *opened.decoder;
@@ -194,6 +215,7 @@ void ServingDecoders::end_measurement_on(std::size_t device) {
 
 void ServingDecoders::try_failed_again(std::size_t device) {
   for (auto& [id, opening] : openings_) {
+    opening.died_on.erase(device);
     if (!opening.failure) continue;
     const auto& devices = opening.read->devices;
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) opening.failure.reset();

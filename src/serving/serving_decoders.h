@@ -37,7 +37,8 @@ namespace muster {
 ///
 /// One whose precision nobody names, and of which no measurement is kept, is measured before it is
 /// loaded: one at a time, on a device that no operator has drained, once what is being loaded there
-/// is loaded. Meanwhile it has its name and is shown as loading. A load that begins beside a
+/// is loaded; where the worker that measures dies, on another device of its own. Meanwhile it has
+/// its name and is shown as loading. A load that begins beside a
 /// measurement does not wait for it: the measurement is not kept then.
 ///
 /// Threads: the loop's; files are read, and precisions measured, on threads of its own.
@@ -145,6 +146,8 @@ class ServingDecoders {
     bool is_at_start = false;
     std::unique_ptr<ServingDecoder> read = {};  // while it is measured, or waits for that
     std::optional<TimePoint> waits_until = {};  // for what is being loaded where it is measured
+    std::set<std::size_t> died_on = {};         // devices on which workers that measured it died
+    std::string why_died = {};                  // how the last of them did
     std::optional<Error> failure = {};          // of the server's start alone
   };
   /// What the thread that measures is told.
@@ -152,10 +155,13 @@ class ServingDecoders {
     std::string name;
     std::string path;
     std::uint32_t length_most = 0;
-    DecoderPlace place = {};  // of the workers
-    std::size_t device = 0;   // that is measured
+    DecoderPlace place = {};   // of the workers
+    std::size_t device = 0;    // that is measured
+    bool has_another = false;  // of its devices, where it may be measured if the worker dies
     std::shared_ptr<std::atomic<bool>> is_unwanted = std::make_shared<std::atomic<bool>>(false);
     std::shared_ptr<std::atomic<bool>> is_disturbed = std::make_shared<std::atomic<bool>>(false);
+    /// The worker died, and another device is to be measured.
+    std::shared_ptr<std::atomic<bool>> has_died = std::make_shared<std::atomic<bool>>(false);
   };
   /// What it finds.
   struct Settled {
@@ -195,11 +201,11 @@ class ServingDecoders {
   Result<Settled> settle(const Trial& trial) const;
   std::size_t widest(const std::vector<std::size_t>& devices) const;
   DecoderPlace place_of(const ServingDecoder& decoder) const;
-  std::optional<std::size_t> device_to_measure(const ServingDecoder& decoder) const;
+  std::vector<std::size_t> devices_to_measure(const Opening& opening) const;
   bool is_loading(std::size_t device) const;
   bool waits_for_loads(Opening& opening, std::size_t device) const;
   void measure_next();
-  void begin_measurement(std::uint64_t id, std::size_t device);
+  void begin_measurement(std::uint64_t id, const std::vector<std::size_t>& devices);
   void on_settled(std::uint64_t id, Result<Settled> settled);
   void look_at_loads();
   void end_measurement_on(std::size_t device);

@@ -82,6 +82,7 @@ class ServingLoop final : public InferenceService {
     OnLoaded on_done;
     ModelRoster::Ticket ticket = {};          // until it is placed
     std::unique_ptr<ServingModel> read = {};  // waits for its workers to have greeted
+    std::set<std::size_t> died_on = {};       // devices where workers that measured it ended
   };
   /// What the thread that settles a precision is told.
   struct Settling {
@@ -157,8 +158,9 @@ class ServingLoop final : public InferenceService {
                 const std::function<void(const std::string&)>& on_notice) const;
   PrecisionQuestion question_of(const ServedModel& model, const std::vector<GroupStatus>& devices,
                                 std::optional<std::size_t> measured) const;
-  static std::optional<std::size_t> device_to_measure(const ServedModel& model,
-                                                      const std::vector<GroupStatus>& devices);
+  std::optional<std::size_t> device_to_measure(const ServedModel& model,
+                                               const std::vector<GroupStatus>& devices,
+                                               const std::set<std::size_t>& died_on) const;
   Result<ProbeVerdict> measure_aside(const Probe& probe, const Settling& settling) const;
   Status place(std::unique_ptr<ServingModel> model);
   Result<std::vector<std::size_t>> devices_of(const ServedModel& model) const;

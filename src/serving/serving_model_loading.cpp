@@ -85,7 +85,7 @@ Status ServingLoop::open_first_models() {
   MUSTER_TRY(fleet_->wait_for_greetings(cancelled));
   const Measure measure = [&](const Probe& probe) { return fleet_->probe(probe, cancelled); };
   const auto devices = fleet_->groups();
-  const auto measured = device_to_measure({}, devices);  // the fleet takes its first for all
+  const auto measured = device_to_measure({}, devices, {});  // the fleet takes its first for all
   for (auto& model : read) {
     MUSTER_TRY(
         settle(*model, engine_classes(model->asked.devices),
@@ -257,7 +257,7 @@ void ServingLoop::settle_beside(ModelId id, const std::vector<GroupStatus>& devi
     return is_asked_for(loading.asked, device) && !device.is_to_rest;
   });
   const Settling settling{
-      .device = device_to_measure(loading.asked, devices),
+      .device = device_to_measure(loading.asked, devices, loading.died_on),
       .why_none = is_one_awake ? "no device can work" : "every device is drained"};
   settling_ = settling;
   const auto model = std::make_shared<std::unique_ptr<ServingModel>>(std::move(loading.read));
@@ -276,16 +276,27 @@ void ServingLoop::settle_beside(ModelId id, const std::vector<GroupStatus>& devi
   if (!is_taken) settling_.reset();
 }
 
-// One whose device was drained meanwhile is measured on another.
+// One whose device was drained meanwhile is measured on another, as is one whose worker ended.
 void ServingLoop::on_settled(ModelId id, std::unique_ptr<ServingModel> model,
                              const Status& settled) {
+  const auto measured = settling_->device;
   settling_.reset();
   const auto found = loading_.find(id);
   if (found == loading_.end()) return;  // the server ends
+  auto& loading = found->second;
+  std::optional<std::size_t> next;
+  if (!settled && settled.error().kind == ErrorKind::Unavailable && measured) {
+    loading.died_on.insert(*measured);
+    next = device_to_measure(loading.asked, fleet_->groups(), loading.died_on);
+  }
   if (settled) {
     place_opened(id, std::move(model));
+  } else if (next) {
+    notice(fmt::format("{}: its precision is measured on {} instead: {}", model->name,
+                       options_.devices[*next].name(), settled.error().message));
+    loading.read = std::move(model);
   } else if (settled.error().kind == ErrorKind::Cancelled) {
-    found->second.read = std::move(model);
+    loading.read = std::move(model);
   } else {
     fail_loading(id, settled.error());
   }
@@ -293,10 +304,15 @@ void ServingLoop::on_settled(ModelId id, std::unique_ptr<ServingModel> model,
 }
 
 // The first of its devices that works and that no operator has drained; nullopt: there is none.
-std::optional<std::size_t> ServingLoop::device_to_measure(const ServedModel& model,
-                                                          const std::vector<GroupStatus>& devices) {
+// Where workers have ended that measured it: another one of that kind.
+std::optional<std::size_t> ServingLoop::device_to_measure(
+    const ServedModel& model, const std::vector<GroupStatus>& devices,
+    const std::set<std::size_t>& died_on) const {
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (is_asked_for(model, devices[i]) && can_measure(devices[i])) return i;
+    const bool is_untried =
+        died_on.empty() || (!died_on.contains(i) &&
+                            options_.devices[i].kind == options_.devices[*died_on.begin()].kind);
+    if (is_untried && is_asked_for(model, devices[i]) && can_measure(devices[i])) return i;
   }
   return std::nullopt;
 }
