@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "dataset/output_record.h"
@@ -46,6 +47,24 @@ TEST_F(EmbedPrecisionTest, ARunGoesOnInItsPrecisionWhereNoneIsNamed) {
   const auto record = read_output_record(RunFiles(options_.out).about);
   ASSERT_TRUE(record) << record.error().message;
   EXPECT_EQ(record->precision, "bf16");
+}
+
+// It computes nothing, and is repaired or gone when the run goes on.
+TEST_F(EmbedPrecisionTest, AGpuThatItsDriverDoesNotFindIsNotOfTheRunsClass) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  options_.precision = Precision::Fp32;
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) lines += "text " + std::to_string(i) + "\n";
+  write_input("in.txt", lines);
+  ::setenv("ZERO_WORKER", "echo none_on=1", 1);
+  ASSERT_FALSE(run([this] { return last_.text_count > 5000; }));
+  ::setenv("ZERO_WORKER", "echo", 1);
+  options_.devices.resize(1);
+  options_.resume = true;
+  const auto resumed = run();
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_GT(resumed->progress.resumed_count, 0U);
 }
 
 // Nothing of it is there to go on with.

@@ -25,6 +25,19 @@ ModelChoice model_choice(const EmbedOptions& options) {
 
 namespace {
 
+// The worker of a GPU without a driver, as of one that is lost, says its engine, too
+// (engine/cuda.h). It computes nothing.
+bool is_without_driver(const std::string& engine_class) {
+  return engine_class.starts_with("cuda/none/");
+}
+
+// What no row is of is not the run's: it goes on when that device is repaired, or is gone.
+std::vector<std::string> classes_of_rows(const std::vector<std::string>& classes) {
+  auto computing = classes;
+  std::erase_if(computing, is_without_driver);
+  return computing.empty() ? classes : computing;
+}
+
 // Of the device that is measured: the first that has greeted.
 PrecisionQuestion question_of(const EmbedOptions& options,
                               const std::vector<GroupStatus>& devices) {
@@ -68,7 +81,8 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
   fleet.dispatch.batch_time_most = Duration::max();  // no query waits behind a batch of a corpus
   session.fleet = MUSTER_TRY(Fleet::start(std::move(fleet), std::move(events), clock));
   MUSTER_TRY(open_texts(choice, session.model));
-  const auto classes = MUSTER_TRY(session.fleet->wait_for_greetings(cancelled));
+  const auto greeted = MUSTER_TRY(session.fleet->wait_for_greetings(cancelled));
+  const auto classes = classes_of_rows(greeted);
   const PrecisionQuestion question = question_of(options, session.fleet->groups());
   const auto choice_made = MUSTER_TRY(settle_precision(
       question, session.model,

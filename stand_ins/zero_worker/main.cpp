@@ -19,6 +19,7 @@
 //   hold_on=1     loads on the CPU device of that index once somebody writes into the FIFO `go`
 //   hang_probe    stops at measuring precisions
 //   other_on=1    is of another engine class on the CPU device of that index
+//   none_on=1     the same, of a GPU whose driver does not find it
 //   wrong_product answers a compute test with one entry of a product wrong
 //   slow_product  answers that a round of it took a minute
 //   fail_product  answers Failed to it
@@ -252,6 +253,7 @@ bool is_on(const Orders& orders, const std::string& name, std::string_view devic
 }
 
 std::string class_of(const Orders& orders, std::string_view device) {
+  if (is_on(orders, "none_on", device)) return "cuda/none/zero";
   return is_on(orders, "other_on", device) ? "other" : "zero";
 }
 
