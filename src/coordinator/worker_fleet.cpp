@@ -159,7 +159,9 @@ std::optional<std::size_t> WorkerFleet::free_to_measure(
     if (!life.is_serving()) continue;
     const bool is_of_kind =
         !asked_before || life.leader().kind == supervisor_.life(*asked_before).leader().kind;
-    if (is_of_kind) return i;
+    // The worker of a GPU without a driver computes nothing (engine/cuda.h).
+    const bool computes = !life.engine_class.starts_with("cuda/none/");
+    if (is_of_kind && computes) return i;
     if (!free) free = i;
   }
   return free;

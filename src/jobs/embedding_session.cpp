@@ -38,7 +38,7 @@ std::vector<std::string> classes_of_rows(const std::vector<std::string>& classes
   return computing.empty() ? classes : computing;
 }
 
-// Of the device that is measured: the first that has greeted.
+// Of the device that is measured: the first that has greeted and computes.
 PrecisionQuestion question_of(const EmbedOptions& options,
                               const std::vector<GroupStatus>& devices) {
   PrecisionQuestion question{.asked = options.precision,
@@ -47,9 +47,12 @@ PrecisionQuestion question_of(const EmbedOptions& options,
                              .cache_folder = options.cache_folder};
   for (const auto& device : devices) {
     if (device.engine_class.empty()) continue;
+    const bool is_first = question.engine_class.empty();
+    const bool computes = !is_without_driver(device.engine_class);
+    if (!is_first && !computes) continue;
     question.processor = device.device().model;
     question.engine_class = device.engine_class;
-    break;
+    if (computes) break;
   }
   return question;
 }
