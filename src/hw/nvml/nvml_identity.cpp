@@ -225,7 +225,7 @@ NvmlGpu read_nvml_gpu(const NvmlLibrary& library, NvmlCaller& call, unsigned ind
 
 // Fixed width and upper case, so the text sorts as the bus does.
 bool is_before_on_bus(const NvmlGpu& a, const NvmlGpu& b) {
-  return a.identity.device.pci_address.value_or("~") < b.identity.device.pci_address.value_or("~");
+  return a.identity.device.pci_address < b.identity.device.pci_address;
 }
 
 }  // namespace muster

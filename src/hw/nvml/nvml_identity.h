@@ -27,7 +27,7 @@ Result<unsigned> count_nvml_gpus(const NvmlLibrary& library, NvmlCaller& call);
 NvmlGpu read_nvml_gpu(const NvmlLibrary& library, NvmlCaller& call, unsigned index,
                       const std::filesystem::path& root);
 
-/// PCI order; GPUs whose address is not known come last.
+/// PCI order, of two whose address is known.
 bool is_before_on_bus(const NvmlGpu& a, const NvmlGpu& b);
 
 /// A text that the driver writes; nullopt where it does not, or writes nothing.

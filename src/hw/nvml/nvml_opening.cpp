@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -93,6 +95,23 @@ void wait_for(Answers& answers) {
   }
 }
 
+// One that tells no address, as a lost one, stays where the driver counts it: at the end it would
+// give its number to another GPU, and a user's "cuda:0" would mean that one.
+void sort_by_bus(std::vector<OpenedNvmlGpu>& gpus) {
+  std::vector<std::size_t> places;
+  std::vector<OpenedNvmlGpu> placed;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (!gpus[i].gpu.identity.device.pci_address) continue;
+    places.push_back(i);
+    placed.push_back(std::move(gpus[i]));
+  }
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const OpenedNvmlGpu& a, const OpenedNvmlGpu& b) {
+                     return is_before_on_bus(a.gpu, b.gpu);
+                   });
+  for (std::size_t i = 0; i < places.size(); ++i) gpus[places[i]] = std::move(placed[i]);
+}
+
 }  // namespace
 
 OpenedNvmlGpus open_nvml_gpus(const std::shared_ptr<const NvmlLibrary>& library, unsigned count,
@@ -124,10 +143,7 @@ OpenedNvmlGpus open_nvml_gpus(const std::shared_ptr<const NvmlLibrary>& library,
     }
   }
   if (is_waiting) opened.waiting = threads;
-  std::stable_sort(opened.gpus.begin(), opened.gpus.end(),
-                   [](const OpenedNvmlGpu& a, const OpenedNvmlGpu& b) {
-                     return is_before_on_bus(a.gpu, b.gpu);
-                   });
+  sort_by_bus(opened.gpus);
   for (std::uint32_t i = 0; i < opened.gpus.size(); ++i) {
     opened.gpus[i].gpu.identity.device.index = i;
   }

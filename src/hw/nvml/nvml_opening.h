@@ -17,8 +17,9 @@ struct OpenedNvmlGpu {
   std::vector<NvmlSlice> slices;
 };
 
-/// The GPUs that the driver lists, in PCI order, and what keeps the calls alive that did not
-/// return.
+/// The GPUs that the driver lists, and what keeps the calls alive that did not return. They are in
+/// PCI order; one that tells no address, as one that cannot be opened, is where the driver counts
+/// it.
 struct OpenedNvmlGpus {
   std::vector<OpenedNvmlGpu> gpus;
   std::shared_ptr<void> waiting;  // its end waits for the driver

@@ -105,14 +105,32 @@ TEST(OpenNvml, AGpuThatCannotBeOpenedStaysInTheList) {
       {"lost": {"from": 0}}, {"uuid": "GPU-well"}]})");
   const auto source = driver.open();
   ASSERT_EQ(source.samplers.size(), 2U);
-  EXPECT_EQ(source.samplers[0]->identity().device.uuid, "GPU-well");
-  const auto& lost = *source.samplers[1];
+  auto& lost = *source.samplers[0];
+  EXPECT_EQ(lost.identity().device.index, 0U) << "its number is no other GPU's";
   EXPECT_EQ(lost.identity().driver_index, 0U);
   EXPECT_FALSE(lost.identity().device.uuid);
   EXPECT_FALSE(lost.identity().cuda_ordinal);
-  EXPECT_EQ(source.samplers[0]->identity().cuda_ordinal, 0U) << "CUDA counts only what opens";
-  EXPECT_EQ(driver.visit(*source.samplers[1]).lost_reason, "GPU is lost (NVML 15)");
-  EXPECT_FALSE(source.samplers[1]->energy_joules(driver.watch));
+  EXPECT_EQ(driver.visit(lost).lost_reason, "GPU is lost (NVML 15)");
+  EXPECT_FALSE(lost.energy_joules(driver.watch));
+  const auto& well = source.samplers[1]->identity();
+  EXPECT_EQ(well.device.uuid, "GPU-well");
+  EXPECT_EQ(well.device.index, 1U);
+  EXPECT_EQ(well.cuda_ordinal, 0U) << "CUDA counts only what opens";
+}
+
+TEST(OpenNvml, TheOthersAreInPciOrderAroundAGpuThatCannotBeOpened) {
+  FakeDriver driver(R"({"fake_nvml": 1, "clock": "stepped", "gpus": [
+      {"uuid": "GPU-far", "pci": "00000000:AF:00.0"}, {"lost": {"from": 0}},
+      {"uuid": "GPU-near", "pci": "00000000:1B:00.0"}]})");
+  const auto source = driver.open();
+  ASSERT_EQ(source.samplers.size(), 3U);
+  EXPECT_EQ(source.samplers[0]->identity().device.uuid, "GPU-near");
+  EXPECT_FALSE(source.samplers[1]->identity().device.uuid);
+  EXPECT_EQ(source.samplers[1]->identity().driver_index, 1U);
+  EXPECT_EQ(source.samplers[2]->identity().device.uuid, "GPU-far");
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(source.samplers[i]->identity().device.index, i);
+  }
 }
 
 // As a GPU of another container, which the driver lists all the same.
@@ -122,8 +140,8 @@ TEST(OpenNvml, AGpuThatOthersMayOpenIsBarredAndALostOneIsNot) {
       {"lost": {"from": 0}}, {}]})");
   const auto source = driver.open();
   ASSERT_EQ(source.samplers.size(), 3U);
-  EXPECT_FALSE(source.samplers[0]->identity().is_barred);
-  EXPECT_TRUE(source.samplers[1]->identity().is_barred);
+  EXPECT_TRUE(source.samplers[0]->identity().is_barred);
+  EXPECT_FALSE(source.samplers[1]->identity().is_barred);
   EXPECT_FALSE(source.samplers[2]->identity().is_barred);
 }
 
@@ -134,17 +152,17 @@ TEST(OpenNvml, AGpuThatHangsDoesNotHoldUpTheOthers) {
     const auto source = driver.open();
     ASSERT_EQ(source.samplers.size(), 3U);
     EXPECT_EQ(source.samplers[0]->identity().device.uuid, "GPU-a");
-    EXPECT_EQ(source.samplers[1]->identity().device.uuid, "GPU-c");
-    EXPECT_EQ(source.samplers[2]->identity().driver_index, 1U);
-    EXPECT_FALSE(source.samplers[2]->identity().device.uuid);
+    EXPECT_EQ(source.samplers[2]->identity().device.uuid, "GPU-c");
+    EXPECT_EQ(source.samplers[1]->identity().driver_index, 1U);
+    EXPECT_FALSE(source.samplers[1]->identity().device.uuid);
     EXPECT_TRUE(driver.visit(*source.samplers[0]).readings.has(Reading::GpuEnergy));
-    const auto hung = driver.visit(*source.samplers[2]);
+    const auto hung = driver.visit(*source.samplers[1]);
     EXPECT_EQ(hung.lost_reason, "it did not answer when it was opened");
     EXPECT_EQ(hung.call_count, 0U);
     driver.at(10);  // lets the call return, for which the end of the source waits
   }
   const auto again = driver.open();
-  EXPECT_TRUE(again.samplers[2]->identity().device.uuid) << "a new start finds it well";
+  EXPECT_TRUE(again.samplers[1]->identity().device.uuid) << "a new start finds it well";
 }
 
 TEST(OpenNvml, SaysWhyThereIsNothing) {
