@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <utility>
 
 #include "base/environment.h"
 #include "base/text.h"
@@ -32,27 +33,53 @@ bool is_uuid(std::string_view entry) {
 }
 
 // A UUID that is no known device's.
-bool names_unknown_uuid(const std::string& visible, const std::vector<DeviceStatus>& gpus) {
+bool names_unknown_uuid(const std::string& visible, const std::vector<DeviceIdentity>& gpus) {
   const auto entries = split(visible, ',');
   return std::any_of(entries.begin(), entries.end(), [&](const std::string& text) {
     const auto entry = trim(text);
-    return is_uuid(entry) &&
-           std::none_of(gpus.begin(), gpus.end(), [&](const DeviceStatus& status) {
-             const auto& uuid = status.identity.device.uuid;
-             return uuid && uuid->starts_with(entry);
+    return is_uuid(entry) && std::none_of(gpus.begin(), gpus.end(), [&](const DeviceIdentity& gpu) {
+             return gpu.device.uuid && gpu.device.uuid->starts_with(entry);
            });
   });
 }
 
-// What CUDA_VISIBLE_DEVICES means.
+// CUDA's default order goes by speed, of which a GPU tells nothing that is lost when it is opened.
+// Taken for as fast as any other it keeps its place.
+std::vector<DeviceIdentity> with_speeds(const std::vector<const DeviceStatus*>& gpus) {
+  std::pair<std::uint32_t, std::uint32_t> fastest{0, 0};
+  for (const auto* status : gpus) {
+    const auto& identity = status->identity;
+    fastest = std::max(fastest, std::pair(identity.device.compute_capability.value_or(0),
+                                          identity.multiprocessor_count.value_or(0)));
+  }
+  std::vector<DeviceIdentity> identities;
+  for (const auto* status : gpus) {
+    auto identity = status->identity;
+    if (!status->lost_reason.empty() && !identity.device.compute_capability) {
+      identity.device.compute_capability = fastest.first;
+      identity.multiprocessor_count = fastest.second;
+    }
+    identities.push_back(std::move(identity));
+  }
+  return identities;
+}
+
+// What CUDA_VISIBLE_DEVICES means. CUDA never counts a GPU that this user may not open.
 class VisibleGpus {
  public:
   VisibleGpus(const std::vector<DeviceStatus>& gpus, const CudaVariables& variables)
-      : gpus_(gpus), is_restricted_(variables.visible.has_value()) {
-    std::vector<DeviceIdentity> identities;
-    for (const auto& status : gpus) identities.push_back(status.identity);
-    numbers_ = cuda_ordinals(identities, variables.visible, variables.order);
-    names_unknown_ = is_restricted_ && names_unknown_uuid(*variables.visible, gpus);
+      : gpus_(gpus), is_restricted_(variables.visible.has_value()), numbers_(gpus.size()) {
+    std::vector<const DeviceStatus*> counted;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      if (gpus[i].identity.is_barred) continue;
+      counted.push_back(&gpus[i]);
+      places.push_back(i);
+    }
+    const auto identities = with_speeds(counted);
+    const auto numbers = cuda_ordinals(identities, variables.visible, variables.order);
+    for (std::size_t i = 0; i < places.size(); ++i) numbers_[places[i]] = numbers[i];
+    names_unknown_ = is_restricted_ && names_unknown_uuid(*variables.visible, identities);
   }
 
   bool hides_on_purpose(std::size_t gpu) const {

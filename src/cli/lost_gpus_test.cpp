@@ -30,13 +30,17 @@ DeviceStatus gpu(std::uint32_t index, std::optional<std::string> uuid,
   status.identity.device.index = index;
   status.identity.device.uuid = std::move(uuid);
   status.identity.cuda_ordinal = ordinal;
+  status.identity.device.compute_capability = 75;  // a T4's
+  status.identity.multiprocessor_count = 40;
   status.name = status.identity.device.name();
   return status;
 }
 
-// As a driver lists one that it cannot open.
+// As a driver lists one that it cannot open: in its place, and nothing is known of it.
 DeviceStatus lost_gpu(std::uint32_t index) {
   auto status = gpu(index, std::nullopt, std::nullopt);
+  status.identity.device.compute_capability.reset();
+  status.identity.multiprocessor_count.reset();
   status.lost_reason = kLost;
   return status;
 }
@@ -82,13 +86,29 @@ TEST(MarkLost, OneThatIsHiddenOnPurposeIsNotTold) {
   EXPECT_EQ(of_first("1", 0).lost_reason, "");
 }
 
-TEST(MarkLost, OneThatOthersMayOpenIsHiddenByItsDriver) {
-  auto barred = lost_gpu(0);
+DeviceStatus barred_gpu(std::uint32_t index) {
+  auto barred = lost_gpu(index);
   barred.identity.is_barred = true;
   barred.lost_reason = "Insufficient Permissions (NVML 4)";
-  const auto gpus = marked({barred, gpu(1, "GPU-b", 0)}, {});
+  return barred;
+}
+
+TEST(MarkLost, OneThatOthersMayOpenIsHiddenByItsDriver) {
+  const auto gpus = marked({barred_gpu(0), gpu(1, "GPU-b", 0)}, {});
   EXPECT_EQ(gpus[0].lost_reason, "");
   EXPECT_EQ(gpus[0].hidden_by, "its driver: Insufficient Permissions (NVML 4)");
+}
+
+// CUDA's 0 was the lost one where another is barred, and the fastest where that is known.
+TEST(MarkLost, NumbersAreReadAsCudaCountedBeforeTheLoss) {
+  const std::vector<DeviceStatus> one_is_barred{barred_gpu(0), lost_gpu(1), gpu(2, "GPU-c", 0)};
+  EXPECT_EQ(marked(one_is_barred, {.visible = "0"})[1].lost_reason, kLost);
+  auto slow = gpu(0, "GPU-a", 0);
+  slow.identity.multiprocessor_count = 20;
+  const std::vector<DeviceStatus> last_is_lost{slow, gpu(1, "GPU-b", std::nullopt), lost_gpu(2)};
+  EXPECT_EQ(marked(last_is_lost, {.visible = "1"})[2].lost_reason, "")
+      << "GPU 1 is 0, and 1 is GPU 0";
+  EXPECT_EQ(marked(last_is_lost, {.visible = "2"})[2].lost_reason, kLost);
 }
 
 Inventory machine_of_two() {
@@ -165,6 +185,27 @@ TEST_F(LostGpusHere, AreMarkedInTheWordsOfTheDriver) {
   const auto refused = chosen_devices(config(), "cuda:1", machine);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "cuda:1 is lost: GPU is lost (NVML 15); usable: cuda:0");
+}
+
+TEST_F(LostGpusHere, TheFirstOfTwoKeepsItsNumberAndItsPlaceForCuda) {
+  const std::string first_is_lost = R"({"model": "T4", "lost": {"from": 0}}, {"model": "T4"})";
+  for (const auto* visible : {"", "0"}) {
+    if (*visible != '\0') ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    const auto found = find(first_is_lost);
+    ASSERT_TRUE(found) << found.error().message;
+    const auto& machine = found->inventory;
+    ASSERT_EQ(machine.gpus.size(), 2U);
+    EXPECT_EQ(machine.gpus[0].lost_reason, kLost) << visible;
+    EXPECT_TRUE(machine.gpus[1].is_usable()) << visible;
+    const auto refused = chosen_devices(config(), "cuda:0", machine);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "cuda:0 is lost: GPU is lost (NVML 15); usable: cuda:1");
+  }
+  ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  const auto found = find(first_is_lost);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->inventory.gpus[0].lost_reason, kLost) << "it is why GPU 1 is not found";
+  EXPECT_FALSE(found->inventory.gpus[1].is_usable());
 }
 
 TEST_F(LostGpusHere, TheOnlyOneIsToldUnlessItIsHidden) {
