@@ -32,14 +32,23 @@ bool is_uuid(std::string_view entry) {
   return entry.starts_with("GPU-") || entry.starts_with("MIG-");
 }
 
+// By the beginning of its UUID, or as older drivers name a slice: "MIG-GPU-<uuid>/1/0".
+bool is_known(std::string_view entry, const std::vector<DeviceIdentity>& gpus) {
+  const bool has_uuid = std::any_of(gpus.begin(), gpus.end(), [&](const DeviceIdentity& gpu) {
+    return gpu.device.uuid && gpu.device.uuid->starts_with(entry);
+  });
+  if (has_uuid || entry.find('/') == std::string_view::npos) return has_uuid;
+  const auto numbers = cuda_ordinals(gpus, std::string(entry), std::nullopt);
+  return std::any_of(numbers.begin(), numbers.end(),
+                     [](const std::optional<std::uint32_t>& number) { return number.has_value(); });
+}
+
 // A UUID that is no known device's.
 bool names_unknown_uuid(const std::string& visible, const std::vector<DeviceIdentity>& gpus) {
   const auto entries = split(visible, ',');
   return std::any_of(entries.begin(), entries.end(), [&](const std::string& text) {
     const auto entry = trim(text);
-    return is_uuid(entry) && std::none_of(gpus.begin(), gpus.end(), [&](const DeviceIdentity& gpu) {
-             return gpu.device.uuid && gpu.device.uuid->starts_with(entry);
-           });
+    return is_uuid(entry) && !is_known(entry, gpus);
   });
 }
 

@@ -86,6 +86,21 @@ TEST(MarkLost, OneThatIsHiddenOnPurposeIsNotTold) {
   EXPECT_EQ(of_first("1", 0).lost_reason, "");
 }
 
+TEST(MarkLost, ASliceByTheUuidOfItsGpuIsKnown) {
+  auto split_gpu = gpu(1, "GPU-b", std::nullopt);
+  split_gpu.identity.is_mig_on = true;
+  auto slice = gpu(0, "MIG-x", 0);
+  slice.identity.parent = "GPU-b";
+  slice.identity.gpu_instance = 1;
+  slice.identity.compute_instance = 0;
+  slice.name = "cuda:1:0";
+  const auto of_first = [&](const char* visible) {
+    return marked({lost_gpu(0), split_gpu, slice}, {.visible = visible})[0].lost_reason;
+  };
+  EXPECT_EQ(of_first("MIG-GPU-b/1/0"), "") << "it is another one that is named";
+  EXPECT_EQ(of_first("MIG-GPU-a/1/0"), kLost) << "it may be the one";
+}
+
 DeviceStatus barred_gpu(std::uint32_t index) {
   auto barred = lost_gpu(index);
   barred.identity.is_barred = true;
