@@ -217,14 +217,13 @@ Error unusable_error(const Device& gpu, std::string_view text, const Inventory& 
 // None of the GPUs is usable.
 std::string why_no_gpu(const Inventory& inventory) {
   if (inventory.gpus.empty()) return inventory.gpu_absent_reason.value_or("no reason given");
-  const auto lost = lost_gpus_text(inventory);
-  std::vector<Device> hidden;
+  auto text = lost_gpus_text(inventory);
   for (const auto& gpu : inventory.gpus) {
-    if (gpu.lost_reason.empty()) hidden.push_back(gpu);
+    if (!gpu.lost_reason.empty()) continue;
+    text +=
+        fmt::format("{}{} is hidden by {}", text.empty() ? "" : "; ", gpu.name(), gpu.hidden_by);
   }
-  if (hidden.empty()) return lost;
-  const auto reason = fmt::format("{} hides {}", hidden.front().hidden_by, join(names_of(hidden)));
-  return lost.empty() ? reason : fmt::format("{}; {}", lost, reason);
+  return text;
 }
 
 Error no_gpu_error(const Name& name, const Inventory& inventory) {

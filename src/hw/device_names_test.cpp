@@ -254,8 +254,19 @@ TEST(ParseDevices, LeavesOutWhatTheEnvironmentHides) {
   }
   machine.gpus[1].hidden_by = machine.gpus[0].hidden_by = "CUDA_VISIBLE_DEVICES=";
   EXPECT_EQ(names(parse_devices("auto", machine, {})), "cpu:0 cpu:1");
+  EXPECT_EQ(
+      names(parse_devices("cuda", machine, {})),
+      "cuda needs a GPU, and there is none: cuda:0 is hidden by CUDA_VISIBLE_DEVICES=; cuda:1 "
+      "is hidden by CUDA_VISIBLE_DEVICES=");
+}
+
+TEST(ParseDevices, SaysOfEachHiddenGpuByWhat) {
+  auto machine = two_gpu_machine();
+  machine.gpus[0].hidden_by = "its driver: Insufficient Permissions (NVML 4)";
+  machine.gpus[1].hidden_by = "CUDA_VISIBLE_DEVICES=7";
   EXPECT_EQ(names(parse_devices("cuda", machine, {})),
-            "cuda needs a GPU, and there is none: CUDA_VISIBLE_DEVICES= hides cuda:0, cuda:1");
+            "cuda needs a GPU, and there is none: cuda:0 is hidden by its driver: Insufficient "
+            "Permissions (NVML 4); cuda:1 is hidden by CUDA_VISIBLE_DEVICES=7");
 }
 
 TEST(ParseDevices, PassesOverALostGpuAndRefusesItByName) {
@@ -293,7 +304,7 @@ TEST(ParseDevices, WithoutAGpuThatWorksTheDriversWordsSayWhy) {
   machine.gpus[1].hidden_by = "CUDA_VISIBLE_DEVICES=0";
   EXPECT_EQ(names(parse_devices("cuda", machine, {})),
             "cuda needs a GPU, and there is none: cuda:0 is lost: GPU is lost (NVML 15); "
-            "CUDA_VISIBLE_DEVICES=0 hides cuda:1");
+            "cuda:1 is hidden by CUDA_VISIBLE_DEVICES=0");
 }
 
 TEST(LostGpus, AreToldEachWithItsDriversWords) {
