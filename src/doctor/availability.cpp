@@ -39,8 +39,9 @@ Result<Availability> request_devices(const std::string& list, const Inventory& i
   Availability availability;
   if (trim(list) == "auto") {
     std::vector<Device> gpus;
-    std::copy_if(inventory.gpus.begin(), inventory.gpus.end(), std::back_inserter(gpus),
-                 [](const Device& gpu) { return gpu.hidden_by.empty(); });
+    std::copy_if(
+        inventory.gpus.begin(), inventory.gpus.end(), std::back_inserter(gpus),
+        [](const Device& gpu) { return gpu.hidden_by.empty() || !gpu.lost_reason.empty(); });
     add_found(availability, gpus);
     add_found(availability, inventory.cpus);
     return availability;

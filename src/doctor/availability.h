@@ -25,7 +25,7 @@ struct Availability {
 };
 
 /// Reads a list as `--devices` takes it, name by name, so that one that is missing does not hide
-/// the others. "auto" means every device here that CUDA_VISIBLE_DEVICES does not hide.
+/// the others. "auto" means every device here that is not hidden; one that is lost, too.
 ///
 /// Errors: InvalidArgument (no name of a device, or one twice).
 Result<Availability> request_devices(const std::string& list, const Inventory& inventory,

@@ -16,6 +16,17 @@ TEST(Availability, AutoMeansEveryDevice) {
   EXPECT_TRUE(all->all_available());
 }
 
+// One that was lost before it was opened tells no UUID, by which a worker could be given it.
+TEST(Availability, AutoMeansALostDeviceTooAndNoHiddenOne) {
+  auto inventory = well_facts().inventory;
+  inventory.gpus[0].lost_reason = "GPU is lost (NVML 15)";
+  inventory.gpus[0].hidden_by = "its driver, which tells no UUID of it";
+  inventory.gpus[1].hidden_by = "CUDA_VISIBLE_DEVICES=0";
+  const auto all = request_devices("auto", inventory, std::nullopt);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->requested, (Names{"cuda:0", "cpu:0"}));
+}
+
 TEST(Availability, AMissingDeviceDoesNotHideTheOthers) {
   const auto some = request_devices("cuda:1,cuda:7,cpu:0", well_facts().inventory, std::nullopt);
   ASSERT_TRUE(some) << some.error().message;
