@@ -74,6 +74,25 @@ TEST_F(BenchRunCommand, DoesNotStartWhereThereIsNoGpu) {
   EXPECT_FALSE(muster_.exists("x.csv"));
 }
 
+TEST_F(BenchRunCommand, DoesNotStartWhereAGpuOfARuleIsLost) {
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[
+      {"model":"H200","lost":{"from":0}},{"model":"H200"}]})");
+  for (const std::string list : {"device: cuda", "device_ids: auto"}) {
+    muster_.write("b.yaml", "backend: {model: " + tiny_model() + ", " + list +
+                                ", torch_dtype: fp32}\nreporter: {output_file: x.csv}\n");
+    refuse({}, 3,
+           "b.yaml:1: backend." + list.substr(0, list.find(':')) +
+               ": 1 of 2 devices cannot be used: cuda:0 is lost: GPU is lost (NVML 15); "
+               "--allow-missing measures without");
+  }
+  const auto written = muster_.run({"bench", "init", tiny_model()});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_EQ(written.err,
+            "muster: warning: cuda:0 is lost: GPU is lost (NVML 15); the work goes to cuda:1\n");
+}
+
 TEST_F(BenchRunCommand, LeavesOutAPointWhoseModelNoDeviceCanLoad) {
   muster_.set("ZERO_WORKER", "fail_load");
   muster_.write("b.yaml", small_file());

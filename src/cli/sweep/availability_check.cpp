@@ -15,6 +15,7 @@
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/lost_gpus.h"
+#include "cli/messages.h"
 #include "cli/places.h"
 #include "cli/telemetry_options.h"
 #include "doctor/checks.h"
@@ -127,6 +128,22 @@ void add_to(PointAvailability& all, const PointAvailability& more) {
 
 }  // namespace
 
+void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found) {
+  if (!takes_gpus_there_are(list)) return;
+  for (const auto& gpu : inventory.gpus) {
+    if (gpu.lost_reason.empty()) continue;
+    const auto reason = fmt::format("{} is lost: {}", gpu.name(), gpu.lost_reason);
+    const bool is_said = std::ranges::any_of(found.errors, [&](const auto& error) {
+      return error.second.find(reason) != std::string::npos;
+    });
+    if (is_said || std::ranges::find(found.requested, gpu.name()) != found.requested.end())
+      continue;
+    found.requested.push_back(gpu.name());
+    found.unavailable.push_back(gpu.name());
+    found.errors[gpu.name()] = reason;
+  }
+}
+
 // GPUs stand where the first of them was named.
 std::string used_devices(const std::string& names, const PointAvailability& point) {
   const auto pieces = split(lower(names), ',');
@@ -187,6 +204,7 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
       MUSTER_TRY(check_count(context.config, named, found->requested.size()));
     }
     leave_out_unfit(*found, checks);
+    add_lost_gpus(list, facts.inventory, *found);
     if (!config.is_remote()) devices.machines[list] = hardware_of(*found, facts.inventory);
     const auto point = as_point(*found);
     add_to(devices.all, point);
@@ -202,10 +220,15 @@ Result<std::vector<Device>> fit_devices(const CommandContext& context, const std
   auto found = MUSTER_TRY(
       request_devices(names, facts.inventory, context.config.count(SettingId::CoresPerDevice)));
   leave_out_unfit(found, checks_of(facts));
+  add_lost_gpus(list, facts.inventory, found);
   std::erase_if(found.devices, [&](const Device& device) {
     return std::ranges::find(found.available, device.name()) == found.available.end();
   });
-  if (!found.devices.empty()) return found.devices;
+  if (!found.devices.empty()) {
+    const auto lost = lost_gpus_notice(list, facts.inventory, found.devices);
+    if (lost) say(Tone::Warning, *lost, context.color);
+    return found.devices;
+  }
   return Error{ErrorKind::Unavailable,
                fmt::format("no device is fit: {}", fmt::join(as_point(found).errors, "; "))};
 }

@@ -39,7 +39,13 @@ std::string used_devices(const std::string& names, const PointAvailability& poin
 /// Threads: pure.
 std::string hardware_of(const Availability& found, const Inventory& inventory);
 
-/// The devices that a list means here and that are fit, for a file that is to be written.
+/// The GPUs that are lost and that a list could have meant ("auto", "cuda", "2xcuda") are devices
+/// that were asked for and cannot be used: each with its driver's words, where `found` does not say
+/// them already. Threads: pure.
+void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found);
+
+/// The devices that a list means here and that are fit, for a file that is to be written. Of GPUs
+/// that are lost and that it could have meant it warns.
 ///
 /// Errors: those of parse_devices and of looking for devices; Unavailable (none is fit).
 Result<std::vector<Device>> fit_devices(const CommandContext& context, const std::string& list);

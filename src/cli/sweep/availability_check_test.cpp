@@ -38,6 +38,40 @@ TEST(UsedDevices, AreGpusByNameBesideAShareOfTheCpus) {
   EXPECT_EQ(used_devices("cuda:7,1xcpu", found({"cpu:0"}, {"cuda:7"})), "1xcpu");
 }
 
+TEST(AddLostGpus, TheyAreMissingWhereGpusAreMeantWithoutANumber) {
+  Inventory inventory;
+  inventory.gpus.resize(2);
+  inventory.gpus[0].kind = inventory.gpus[1].kind = DeviceKind::Cuda;
+  inventory.gpus[1].index = 1;
+  inventory.gpus[0].lost_reason = "GPU is lost (NVML 15)";
+  Availability well;
+  well.requested = well.available = {"cuda:1"};
+  for (const auto* list : {"auto", "cuda", "1xcuda"}) {
+    auto found = well;
+    add_lost_gpus(list, inventory, found);
+    EXPECT_EQ(found.requested, (std::vector<std::string>{"cuda:1", "cuda:0"})) << list;
+    EXPECT_EQ(found.unavailable, std::vector<std::string>{"cuda:0"}) << list;
+    EXPECT_EQ(found.errors.at("cuda:0"), "cuda:0 is lost: GPU is lost (NVML 15)") << list;
+    EXPECT_FALSE(found.all_available()) << list;
+  }
+  for (const auto* list : {"cuda:1", "cpu", "GPU-5e00"}) {
+    auto found = well;
+    add_lost_gpus(list, inventory, found);
+    EXPECT_TRUE(found.all_available()) << list;
+  }
+}
+
+TEST(AddLostGpus, WhatIsSaidAlreadyIsNotSaidTwice) {
+  Inventory inventory;
+  inventory.gpus.resize(1);
+  inventory.gpus[0].kind = DeviceKind::Cuda;
+  inventory.gpus[0].lost_reason = "GPU is lost (NVML 15)";
+  auto found = *request_devices("cuda", inventory, std::nullopt);
+  ASSERT_EQ(found.unavailable, std::vector<std::string>{"cuda"});
+  add_lost_gpus("cuda", inventory, found);
+  EXPECT_EQ(found.unavailable, std::vector<std::string>{"cuda"});
+}
+
 TEST(HardwareOf, TellsMachinesApartWhoseDevicesHaveTheSameNames) {
   Inventory inventory;
   inventory.cpu_model = "AMD EPYC";
