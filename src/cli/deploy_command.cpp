@@ -224,8 +224,10 @@ std::string memory_text(const std::optional<std::uint64_t>& bytes) {
 std::vector<DetectedDevice> detected(const ContainerHost& host) {
   std::vector<DetectedDevice> rows;
   for (const auto& gpu : host.inventory.gpus) {
-    rows.push_back({gpu.name(), gpu.model, memory_text(gpu.memory_total_bytes),
-                    memory_text(gpu.memory_free_bytes), container_device(gpu).id});
+    const bool is_lost = !gpu.lost_reason.empty();
+    rows.push_back({gpu.name(), gpu.model.empty() ? "-" : gpu.model,
+                    memory_text(gpu.memory_total_bytes), memory_text(gpu.memory_free_bytes),
+                    is_lost ? "-" : container_device(gpu).id});
   }
   for (std::size_t i = 0; i < host.rocm.gpus.size(); ++i) {
     rows.push_back({fmt::format("rocm:{}", i), "AMD GPU", "-", "-", host.rocm.gpus[i].render_file});
@@ -262,6 +264,8 @@ Result<int> run_detect(const CommandContext& context, const ContainerHost& host)
   if (host.inventory.gpu_absent_reason) {
     text += fmt::format("NVIDIA: {}\n", *host.inventory.gpu_absent_reason);
   }
+  const auto lost = lost_gpus_text(host.inventory);
+  if (!lost.empty()) text += fmt::format("NVIDIA: {}\n", lost);
   if (host.rocm.gpus.empty()) text += "AMD: no driver (/sys/class/kfd)\n";
   text += docker ? fmt::format("docker client: {}\n", docker->program())
                  : fmt::format("docker client: {}\n", docker.error().message);

@@ -13,16 +13,19 @@
 #include "base/text.h"
 #include "cli/deploy_plan.h"
 #include "deploy/server_api.h"
+#include "hw/device_names.h"
 
 namespace muster {
 namespace {
 
 Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }
 
-// The GPUs with the memory that a new program can have; all of it where the driver does not tell.
+// The GPUs that are not lost, with the memory that a new program can have; all of it where the
+// driver does not tell.
 std::vector<DeviceCandidate> candidates_of(const Inventory& inventory) {
   std::vector<DeviceCandidate> candidates;
   for (const auto& gpu : inventory.gpus) {
+    if (!gpu.lost_reason.empty()) continue;
     candidates.push_back(
         {gpu.name(), gpu.memory_free_bytes.value_or(gpu.memory_total_bytes.value_or(0))});
   }
@@ -38,14 +41,18 @@ Result<std::vector<std::string>> select_devices(const ContainerHost& host,
                              "with --devices instead",
                              facts.error().message)};
   }
-  if (host.inventory.gpus.empty()) {
-    return Error{ErrorKind::Unavailable,
-                 fmt::format("no GPU to choose from: {}; --devices none runs on the processor",
-                             host.inventory.gpu_absent_reason.value_or("none was found"))};
-  }
   const auto candidates = candidates_of(host.inventory);
+  const auto lost = lost_gpus_text(host.inventory);
+  if (candidates.empty()) {
+    const auto reason =
+        lost.empty() ? host.inventory.gpu_absent_reason.value_or("none was found") : lost;
+    return Error{
+        ErrorKind::Unavailable,
+        fmt::format("no GPU to choose from: {}; --devices none runs on the processor", reason)};
+  }
   auto words = MUSTER_TRY(
       choose_devices(candidates, facts->weight_bytes, options.request.api, options.request.heads));
+  if (!lost.empty()) options.notes.push_back(lost);
   options.notes.push_back(fmt::format(
       "chose {}: the fewest GPUs, those with the most free memory first, that hold {} of weights "
       "(what requests need comes on top)",

@@ -88,6 +88,18 @@ std::optional<std::pair<std::uint32_t, std::string>> profile_word(std::string_vi
   return std::pair(count, std::string(word.substr(kStart.size())));
 }
 
+// A device of this machine.
+struct HostDevice {
+  std::string name;
+  ContainerDevice device;
+  std::string lost_reason;  // as Device::lost_reason
+};
+
+// A container that was given it would not start, or without a UUID it would get another one.
+Error lost_error(const std::string& word, const std::string& reason) {
+  return Error{ErrorKind::Unavailable, fmt::format("{} is lost: {}", word, reason)};
+}
+
 // A GPU that is not on this machine: its place is taken to be its number.
 ContainerDevice elsewhere(const std::string& kind, std::uint32_t index) {
   if (kind == "cuda") {
@@ -156,35 +168,47 @@ class Parser {
   }
 
  private:
-  std::vector<ContainerDevice> devices_of(const std::string& kind) const {
-    std::vector<ContainerDevice> devices;
+  std::vector<HostDevice> devices_of(const std::string& kind) const {
+    std::vector<HostDevice> devices;
     if (kind == "cuda") {
-      for (const auto& gpu : host_.inventory.gpus) devices.push_back(container_device(gpu));
+      for (const auto& gpu : host_.inventory.gpus) {
+        devices.push_back(
+            {fmt::format("cuda:{}", devices.size()), container_device(gpu), gpu.lost_reason});
+      }
       return devices;
     }
     for (std::uint32_t i = 0; i < host_.rocm.gpus.size(); ++i) {
-      devices.push_back(device_named(ContainerDeviceKind::Rocm, host_.rocm.gpus[i].render_file));
-      devices.back().host_place = i;
+      auto device = device_named(ContainerDeviceKind::Rocm, host_.rocm.gpus[i].render_file);
+      device.host_place = i;
+      devices.push_back({fmt::format("rocm:{}", i), std::move(device), ""});
     }
     return devices;
   }
 
   Status take_vendor(const VendorWord& word, const std::string& text) {
-    const auto here = devices_of(word.kind);
+    auto here = devices_of(word.kind);
     if (here.empty()) return take_elsewhere(word, text);
-    const auto first = word.index.value_or(0);
-    const auto count =
-        word.index ? 1 : word.count.value_or(static_cast<std::uint32_t>(here.size()));
-    if (std::size_t{first} + count > here.size()) {
-      std::vector<std::string> names;
-      for (std::size_t i = 0; i < here.size(); ++i) {
-        names.push_back(fmt::format("{}:{}", word.kind, i));
-      }
-      return Error{ErrorKind::NotFound,
-                   fmt::format("no such device: {}; there is {}", text, fmt::join(names, ", "))};
+    if (word.index && *word.index < here.size()) {
+      const auto& device = here[*word.index];
+      if (!device.lost_reason.empty()) return lost_error(text, device.lost_reason);
+      chosen_.devices.push_back(device.device);
+      return Done{};
     }
-    chosen_.devices.insert(chosen_.devices.end(), here.begin() + first,
-                           here.begin() + first + count);
+    std::erase_if(here, [](const HostDevice& device) { return !device.lost_reason.empty(); });
+    const auto lost = word.kind == "cuda" ? lost_gpus_text(host_.inventory) : std::string();
+    if (here.empty()) {
+      return Error{ErrorKind::Unavailable, fmt::format("no GPU for {}: {}", text, lost)};
+    }
+    const auto count = word.count.value_or(static_cast<std::uint32_t>(here.size()));
+    if (word.index || count > here.size()) {
+      std::vector<std::string> names;
+      for (const auto& device : here) names.push_back(device.name);
+      return Error{ErrorKind::NotFound,
+                   fmt::format("no such device: {}; there is {}{}{}", text, fmt::join(names, ", "),
+                               lost.empty() ? "" : "; ", lost)};
+    }
+    for (std::uint32_t i = 0; i < count; ++i) chosen_.devices.push_back(here[i].device);
+    if (!lost.empty()) chosen_.notes.push_back(lost);
     return Done{};
   }
 
@@ -215,6 +239,8 @@ class Parser {
   Status take_id(const std::string& word) {
     // "cuda:0:1", as `muster devices` lists a slice of this machine.
     for (const auto& gpu : host_.inventory.gpus) {
+      const bool is_it = gpu.uuid == word || (gpu.slice && gpu.name() == word);
+      if (is_it && !gpu.lost_reason.empty()) return lost_error(word, gpu.lost_reason);
       if (!gpu.slice || gpu.name() != word) continue;
       chosen_.devices.push_back(container_device(gpu));
       return check_device_id(chosen_.devices.back());

@@ -38,9 +38,12 @@ struct ChosenDevices {
 /// may_be_elsewhere: nothing is started here, so where this machine has no GPU of that vendor at
 /// all, indices are taken as written, with a note.
 ///
+/// A GPU that is lost is passed over by "cuda" and "2xcuda", with a note in its driver's words.
+///
 /// Errors: InvalidArgument (no name, with the nearest right one; twice the same; "none" beside
 /// others), NotFound (no such device, naming those that are there), Unavailable (no GPU of that
-/// vendor, with the reason), Unsupported (mps). Threads: pure.
+/// vendor, with the reason; one that is lost, in its driver's words), Unsupported (mps). Threads:
+/// pure.
 Result<ChosenDevices> parse_container_devices(const std::vector<std::string>& words,
                                               const ContainerHost& host, bool may_be_elsewhere);
 

@@ -143,6 +143,36 @@ TEST(ParseContainerDevices, SaysWhichDeviceIsNotThere) {
                "how many? This machine has no cuda device; say 2xcuda or cuda:0", true);
 }
 
+// Without its UUID it would go to docker as its number, which may be another one's there.
+TEST(ParseContainerDevices, PassesOverALostGpuAndRefusesItByName) {
+  const std::string told = "cuda:1 is lost: GPU is lost (NVML 15)";
+  auto host = with_gpus();
+  host.inventory.gpus[1].uuid.reset();
+  host.inventory.gpus[1].lost_reason = "GPU is lost (NVML 15)";
+  EXPECT_EQ(ids({"cuda"}, host), (Words{"GPU-a0", "GPU-c0", "GPU-d0"}));
+  EXPECT_EQ(ids({"2xcuda"}, host), (Words{"GPU-a0", "GPU-c0"}));
+  EXPECT_EQ(ids({"cuda:2"}, host), (Words{"GPU-c0"}));
+  EXPECT_EQ(parse_container_devices({"cuda"}, host, false)->notes, Words{told});
+  EXPECT_TRUE(parse_container_devices({"cuda:2"}, host, false)->notes.empty());
+  expect_error({"cuda:1"}, host, ErrorKind::Unavailable, told);
+  expect_error({"4xcuda"}, host, ErrorKind::NotFound,
+               "no such device: 4xcuda; there is cuda:0, cuda:2, cuda:3; " + told);
+  host.inventory.gpus = {host.inventory.gpus[1]};
+  expect_error({"cuda"}, host, ErrorKind::Unavailable, "no GPU for cuda: " + told);
+}
+
+TEST(ParseContainerDevices, RefusesALostGpuByItsUuidToo) {
+  auto host = with_gpus();
+  host.inventory.gpus[0].lost_reason = "GPU is lost (NVML 15)";
+  Device slice = gpu(1, "MIG-11");
+  slice.slice = 0;
+  slice.lost_reason = "GPU is lost (NVML 15)";
+  host.inventory.gpus[1] = slice;
+  for (const std::string word : {"GPU-a0", "MIG-11", "cuda:1:0"}) {
+    expect_error({word}, host, ErrorKind::Unavailable, word + " is lost: GPU is lost (NVML 15)");
+  }
+}
+
 TEST(ParseContainerDevices, NamesTheNearestForm) {
   const auto host = with_gpus();
   expect_error({"2"}, host, ErrorKind::InvalidArgument,

@@ -184,6 +184,27 @@ TEST_F(DeployCommand, ChoosesTheFewestGpusThatHoldTheModel) {
   EXPECT_NE(json["notes"][0].get<std::string>().find("chose cuda:3"), std::string::npos);
 }
 
+TEST_F(DeployCommand, GivesNoContainerALostGpu) {
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[
+      {"model":"H200","lost":{"from":0}},{"model":"H200","uuid":"GPU-well"}]})");
+  const std::string told = "cuda:0 is lost: GPU is lost (NVML 15)";
+  for (const Words& which : {Words{"--auto-select"}, Words{"--devices", "cuda"}}) {
+    Words words{"--api", "vllm", "--model", tiny_model(), "--dry-run", "--json"};
+    words.insert(words.end(), which.begin(), which.end());
+    const auto finished = run("container", words);
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    const auto json = nlohmann::json::parse(finished.out);
+    EXPECT_EQ(json["containers"][0]["devices"], nlohmann::json({"GPU-well"}));
+    EXPECT_NE(json["notes"].dump().find(told), std::string::npos) << json["notes"];
+  }
+  expect_error("container", {"--api", "vllm", "--model", tiny_model(), "--devices", "cuda:0"}, 6,
+               told);
+  const auto shown = run("container", {"--detect-only"});
+  EXPECT_NE(shown.out.find("NVIDIA: " + told + "\n"), std::string::npos) << shown.out;
+}
+
 TEST_F(DeployCommand, ShowsWhatContainersCanUseWithoutAModel) {
   const auto finished = run("container", {"--detect-only"});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
