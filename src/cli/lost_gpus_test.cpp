@@ -17,6 +17,7 @@
 
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
+#include "cli/machine_choice.h"
 
 namespace muster {
 namespace {
@@ -168,11 +169,20 @@ class LostGpusHere : public testing::Test {
     std::filesystem::remove(scenario_);
   }
 
-  Result<FoundMachine> find(const std::string& gpus) const {
+  void play(const std::string& gpus) const {
     std::ofstream(scenario_) << R"({"fake_nvml": 1, "gpus": [)" + gpus + "]}";
     ::setenv("FAKENVML_SCENARIO", scenario_.c_str(), 1);
+  }
+
+  Result<FoundMachine> find(const std::string& gpus) const {
+    play(gpus);
     const SteadyClock clock;
     return find_machine(config(), clock, true);
+  }
+
+  static Result<ChosenMachine> choose(const std::string& machine) {
+    const SteadyClock clock;
+    return choose_machine(machine, config(), clock);
   }
 
   static Config config() {
@@ -221,6 +231,15 @@ TEST_F(LostGpusHere, TheFirstOfTwoKeepsItsNumberAndItsPlaceForCuda) {
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->inventory.gpus[0].lost_reason, kLost) << "it is why GPU 1 is not found";
   EXPECT_FALSE(found->inventory.gpus[1].is_usable());
+}
+
+TEST_F(LostGpusHere, AreNoMachineToPlanForNorAreOnesThatCannotBeUsed) {
+  play(R"({"model": "T4", "lost": {"from": 0}}, {"model": "T4"},
+          {"model": "T4", "errors": {"nvmlDeviceGetHandleByIndex_v2": "NO_PERMISSION"}})");
+  const auto chosen = choose("here");
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(chosen->lost_gpus, "cuda:0 is lost: GPU is lost (NVML 15); the work goes to cuda:1");
+  EXPECT_EQ(chosen->machine.devices.size(), 1U);
 }
 
 TEST_F(LostGpusHere, TheOnlyOneIsToldUnlessItIsHidden) {

@@ -47,11 +47,11 @@ LinkMatrix links_among(const LinkMatrix& links, const std::vector<Device>& all,
   return part;
 }
 
-// The GPUs that are not lost, or where none is left the CPUs, as `auto` would take them.
+// The GPUs that a worker can be given, or where none is left the CPUs, as `auto` would take them.
 ChosenMachine without_lost_gpus(FoundMachine found) {
   std::vector<Device> devices;
   for (const auto& gpu : found.inventory.gpus) {
-    if (gpu.lost_reason.empty()) devices.push_back(gpu);
+    if (gpu.is_usable()) devices.push_back(gpu);
   }
   if (devices.empty()) devices = found.inventory.cpus;
   const auto lost = lost_gpus_notice("auto", found.inventory, devices);
