@@ -242,6 +242,17 @@ TEST_F(LostGpusHere, AreNoMachineToPlanForNorAreOnesThatCannotBeUsed) {
   EXPECT_EQ(chosen->machine.devices.size(), 1U);
 }
 
+TEST_F(LostGpusHere, AreToldWhereAMachineIsNamedByThem) {
+  play(R"({"model": "T4", "lost": {"from": 0}}, {"model": "T4"})");
+  EXPECT_EQ(choose("2xcuda").error().message,
+            "2xcuda asks for more GPUs than there are: cuda:1; cuda:0 is lost: GPU is lost (NVML "
+            "15)");
+  EXPECT_EQ(choose("cuda:1,GPU-5e00").error().message,
+            "no GPU has this UUID: GPU-5e00; GPUs: cuda:0, cuda:1; cuda:0 is lost: GPU is lost "
+            "(NVML 15)");
+  EXPECT_TRUE(choose("no-such").error().message.starts_with("--machine no-such: no such file"));
+}
+
 TEST_F(LostGpusHere, TheOnlyOneIsToldUnlessItIsHidden) {
   const auto found = find(R"({"model": "T4", "lost": {"from": 0}})");
   ASSERT_TRUE(found) << found.error().message;

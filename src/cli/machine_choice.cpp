@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/lost_gpus.h"
 #include "hw/device_names.h"
 #include "topology/machine_here.h"
@@ -60,6 +61,13 @@ ChosenMachine without_lost_gpus(FoundMachine found) {
           .lost_gpus = lost.value_or("")};
 }
 
+// Whoever writes this means devices, and one of them may be missing as it is lost.
+bool names_devices(const std::string& text) {
+  const auto pieces = split(text, ',');
+  return std::all_of(pieces.begin(), pieces.end(),
+                     [](const std::string& piece) { return is_device_name_form(trim(piece)); });
+}
+
 }  // namespace
 
 Result<ChosenMachine> choose_machine(const std::string& text, const Config& config,
@@ -78,9 +86,7 @@ Result<ChosenMachine> choose_machine(const std::string& text, const Config& conf
     return ChosenMachine{machine_from(inventory, &links), true};
   }
   const auto devices = parse_devices(text, inventory, std::nullopt);
-  if (!devices && is_any_lost && devices.error().kind == ErrorKind::Unavailable) {
-    return devices.error();
-  }
+  if (!devices && is_any_lost && names_devices(text)) return devices.error();
   if (!devices) {
     return Error{ErrorKind::NotFound,
                  fmt::format("--machine {}: no such file, and neither here, devices of here such "

@@ -20,8 +20,8 @@ struct ChosenMachine {
 /// The machine that a text means: "here", devices of here as `--devices` names them ("2xcpu"),
 /// "sim:8xH100-80G", or the name of a machine file. GPUs of here that are lost are none of it.
 ///
-/// Errors: NotFound (none of these), Unavailable (a GPU of here that is lost), and those of reading
-/// the file or this machine.
+/// Errors: NotFound (none of these), where a GPU of here is lost those of parse_devices, and those
+/// of reading the file or this machine.
 Result<ChosenMachine> choose_machine(const std::string& text, const Config& config,
                                      const Clock& clock);
 
