@@ -144,7 +144,6 @@ Result<DecoderDevices> decoder_devices(const CommandContext& context) {
       MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
   DecoderDevices found;
   found.devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
-  tell_lost_gpus(context, names, machine.inventory, found.devices);
   for (const auto& device : found.devices) {
     if (!computes_decoders(device)) {
       return Error{ErrorKind::Unsupported,
@@ -158,6 +157,7 @@ Result<DecoderDevices> decoder_devices(const CommandContext& context) {
                              "--devices {} names {} and {}: name either",
                              names, found.devices.front().name(), device.name())};
   }
+  tell_lost_gpus(context, names, machine.inventory, found.devices);
   found.free_bytes = UINT64_MAX;
   for (const auto& place : machine_of(std::move(machine), found.devices, "here").devices) {
     found.free_bytes = std::min(found.free_bytes, place.free_bytes);
@@ -174,7 +174,6 @@ Result<Device> decoder_device(const CommandContext& context) {
   const auto machine =
       MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
   const auto devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
-  tell_lost_gpus(context, names, machine.inventory, devices);
   const auto found = std::find_if(devices.begin(), devices.end(), [&](const Device& device) {
     return was_named ? computes_decoders(device) : device.kind == DeviceKind::Cpu;
   });
@@ -191,6 +190,7 @@ Result<Device> decoder_device(const CommandContext& context) {
                     "none: use --devices cpu",
                     names)};
   }
+  tell_lost_gpus(context, names, machine.inventory, {*found});
   return *found;
 }
 

@@ -183,10 +183,11 @@ TextReaderOptions input_options(const Config& config, std::vector<std::string> i
 }
 
 Status fill_machine_options(const CommandContext& context, const std::string& devices,
-                            EmbedOptions& options) {
+                            std::optional<std::size_t> device_most, EmbedOptions& options) {
   const auto& config = context.config;
   const auto found = MUSTER_TRY(find_machine(config, context.clock, may_name_gpus(devices)));
   options.devices = MUSTER_TRY(chosen_devices(config, devices, found.inventory));
+  if (device_most && *device_most < options.devices.size()) options.devices.resize(*device_most);
   if (const auto lost = lost_gpus_notice(devices, found.inventory, options.devices)) {
     say(Tone::Warning, *lost, context.color);
   }
@@ -218,7 +219,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.prompt_name = config.text(SettingId::PromptName);
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
   const auto devices = MUSTER_TRY(devices_of_plan(context, options.model));
-  MUSTER_TRY(fill_machine_options(context, devices, options));
+  MUSTER_TRY(fill_machine_options(context, devices, std::nullopt, options));
   MUSTER_TRY(check_precision(config, options));
   options.device_news = MUSTER_TRY(watch_for_faults(config, options.devices, context.clock));
   return options;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +20,10 @@ namespace muster {
 Result<EmbedOptions> embed_options(const CommandContext& context);
 
 /// The part of the options that says where a model runs: devices, worker, torch, cache.
-/// `devices`: as --devices names them. Where a GPU that they could mean is lost, it says so.
+/// `devices`: as --devices names them; the first `device_most` of them run it, all without one.
+/// Where a GPU that they could mean is lost, it says so, and which run it.
 Status fill_machine_options(const CommandContext& context, const std::string& devices,
-                            EmbedOptions& options);
+                            std::optional<std::size_t> device_most, EmbedOptions& options);
 
 /// Whether every device of the run computes in the precision that is asked for. Whether a CPU has
 /// bf16 its worker knows.

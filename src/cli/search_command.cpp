@@ -102,8 +102,7 @@ Result<EmbedOptions> query_options(const CommandContext& context,
     options.prompt_name = kQueryPrompt;
   }
   MUSTER_TRY(fill_machine_options(context, context.config.text(SettingId::Devices).value_or("auto"),
-                                  options));
-  options.devices.resize(1);
+                                  /*device_most=*/1, options));
   return options;
 }
 

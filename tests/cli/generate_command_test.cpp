@@ -164,6 +164,27 @@ TEST(GenerateCommand, TellsNothingThatWasNotMeasuredWhenItIsInterrupted) {
   EXPECT_EQ(finished.err, "stopped before the first token\n");
 }
 
+TEST(GenerateCommand, ARefusalIsNotPrecededByWhereTheWorkGoes) {
+  Muster muster("generate_refusal");
+  write_tiny_decoder(muster, muster.folder() / "model");
+  muster.write("p.txt", "the az\n");
+  muster.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster.set("FAKENVML_SCENARIO", (muster.folder() / "gpus.json").string());
+  muster.write("gpus.json", R"({"fake_nvml":1,"gpus":[
+      {"model":"H200","lost":{"from":0}},{"model":"H200"},{"model":"H200"}]})");
+  const auto one = muster.run({"generate", "model", "-p", "a", "--devices", "cuda"});
+  EXPECT_EQ(one.exit_code, 4);
+  EXPECT_EQ(one.err,
+            "muster: a reply is computed on one device, and --devices cuda names 2: name one, such "
+            "as cpu:0; it uses all of its cores\n");
+  const auto many = muster.run(
+      {"generate", "model", "--prompts", "p.txt", "-o", "r.jsonl", "--devices", "1xcpu,cuda"});
+  EXPECT_EQ(many.exit_code, 4);
+  EXPECT_EQ(many.err,
+            "muster: replies of one file have the bits of one kind of device, and --devices "
+            "1xcpu,cuda names cpu:0 and cuda:1: name either\n");
+}
+
 /// `muster generate --prompts`, with the stand-in that counts.
 class GeneratePrompts : public testing::Test {
  protected:

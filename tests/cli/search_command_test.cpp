@@ -90,6 +90,21 @@ TEST_F(SearchCommand, FindsWhatFitsTheFilter) {
 }
 
 // The worker for the question starts when the vectors are mapped: it cuts their file.
+// It takes one device, and says which.
+TEST_F(SearchCommand, NamesTheOneDeviceThatIsTakenWhereAGpuIsLost) {
+  write_corpus();
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[
+      {"model":"H200","lost":{"from":0}},{"model":"H200"},{"model":"H200"}]})");
+  const auto found =
+      muster_.run({"search", "x.npy", "a", "--devices", "cuda", "--torch-root", "torch",
+                   "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"});
+  EXPECT_TRUE(found.err.starts_with(
+      "muster: warning: cuda:0 is lost: GPU is lost (NVML 15); the work goes to cuda:1\n"))
+      << found.err;
+}
+
 TEST_F(SearchCommand, VectorsThatAreCutMeanwhileAreASentence) {
   write_corpus();
   const auto worker = muster_.folder() / "worker";
