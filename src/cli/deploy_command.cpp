@@ -214,6 +214,7 @@ struct DetectedDevice {
   std::string memory;
   std::string free_memory;
   std::string container_name;  // what the docker client is told
+  bool is_lost = false;
 };
 
 std::string memory_text(const std::optional<std::uint64_t>& bytes) {
@@ -227,10 +228,11 @@ std::vector<DetectedDevice> detected(const ContainerHost& host) {
     const bool is_lost = !gpu.lost_reason.empty();
     rows.push_back({gpu.name(), gpu.model.empty() ? "-" : gpu.model,
                     memory_text(gpu.memory_total_bytes), memory_text(gpu.memory_free_bytes),
-                    is_lost ? "-" : container_device(gpu).id});
+                    is_lost ? "-" : container_device(gpu).id, is_lost});
   }
   for (std::size_t i = 0; i < host.rocm.gpus.size(); ++i) {
-    rows.push_back({fmt::format("rocm:{}", i), "AMD GPU", "-", "-", host.rocm.gpus[i].render_file});
+    rows.push_back(
+        {fmt::format("rocm:{}", i), "AMD GPU", "-", "-", host.rocm.gpus[i].render_file, false});
   }
   return rows;
 }
@@ -243,7 +245,9 @@ Result<int> run_detect(const CommandContext& context, const ContainerHost& host)
     auto devices = Json::array();
     for (const auto& row : rows) {
       devices.push_back(
-          {{"name", row.name}, {"model", row.model}, {"container_name", row.container_name}});
+          {{"name", row.name},
+           {"model", row.model},
+           {"container_name", row.is_lost ? Json(nullptr) : Json(row.container_name)}});
     }
     MUSTER_TRY(context.output.append(
         dump({{"devices", std::move(devices)},

@@ -202,6 +202,8 @@ TEST_F(DeployCommand, GivesNoContainerALostGpu) {
   expect_error("container", {"--api", "vllm", "--model", tiny_model(), "--devices", "cuda:0"}, 6,
                told);
   const auto shown = run("container", {"--detect-only"});
+  const auto listed = nlohmann::json::parse(run("container", {"--detect-only", "--json"}).out);
+  EXPECT_TRUE(listed["devices"][0]["container_name"].is_null());
   EXPECT_NE(shown.out.find("NVIDIA: " + told + "\n"), std::string::npos) << shown.out;
 }
 
