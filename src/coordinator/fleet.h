@@ -228,7 +228,11 @@ class Fleet {
   Result<std::vector<std::string>> wait_for_greetings(const std::function<bool()>& cancelled);
 
   /// Measures the precisions on the first device that can; where its worker ends, on another one,
-  /// of its kind where there is one, which `on_notice` tells. Blocks in steps until the answer.
+  /// of its kind where there is one, which `on_notice` tells. Each has three lives for it
+  /// (measuring_groups.h). Blocks in steps until the answer.
+  ///
+  /// Errors: Unavailable when none is left, with how the last one ended; what a device says that
+  /// cannot measure; Cancelled.
   Result<ProbeVerdict> probe(const Probe& probe, const std::function<bool()>& cancelled);
 
   FleetLoop& loop();

@@ -92,6 +92,14 @@ class FleetTest : public testing::Test {
     }
   }
 
+  std::size_t told_count(const std::string& words) const {
+    std::size_t count = 0;
+    for (auto at = notices_.find(words); at != std::string::npos; ++count) {
+      at = notices_.find(words, at + 1);
+    }
+    return count;
+  }
+
   /// Those of this test: a worker that no signal ended in another one may still be here.
   std::vector<pid_t> worker_pids() const {
     auto pids = child_pids();
@@ -392,6 +400,50 @@ TEST_F(FleetTest, MeasuresPrecisionsOnAnotherDeviceWhereAWorkerEnds) {
   });
   ASSERT_FALSE(verdict);
   EXPECT_EQ(verdict.error().kind, ErrorKind::Cancelled);
+}
+
+// As by a machine without memory, in a job and in a server that does not listen yet.
+TEST_F(FleetTest, NothingIsMeasuredWhereWorkersEndAgainAndAgain) {
+  for (const bool gives_up : {true, false}) {
+    notices_.clear();
+    start("kill_probe", 2, gives_up);
+    ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+    const auto verdict = fleet_->probe({}, [this] { return told_count("worker ended with") > 6; });
+    ASSERT_FALSE(verdict);
+    EXPECT_EQ(verdict.error().kind, ErrorKind::Unavailable);
+    const auto& message = verdict.error().message;
+    EXPECT_TRUE(message.starts_with("no device can measure precisions: cpu:")) << message;
+    EXPECT_TRUE(message.ends_with(": worker ended with signal 9 (Killed) from outside")) << message;
+    EXPECT_EQ(told_count("worker ended with"), 6U) << notices_;
+  }
+}
+
+TEST_F(FleetTest, AGpuWithoutItsDriverIsNotAskedToMeasure) {
+  start("none_on=0");
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+  const auto verdict = fleet_->probe({}, kNever);
+  EXPECT_TRUE(verdict) << verdict.error().message;
+}
+
+// For a moment it is the only one that serves.
+TEST_F(FleetTest, AGpuWithoutItsDriverIsNotAskedWhereTheOtherWorkerEnds) {
+  start("none_on=0 hang_probe");
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+  ::setenv("ZERO_WORKER", "none_on=0", 1);
+  bool was_killed = false;
+  const auto verdict = fleet_->probe({}, [&] {
+    if (!std::exchange(was_killed, true)) ::kill(*fleet_->groups()[1].pid(), SIGKILL);
+    return false;
+  });
+  EXPECT_TRUE(verdict) << verdict.error().message;
+  EXPECT_EQ(fleet_->groups()[1].restart_count, 1U);
+}
+
+TEST_F(FleetTest, AGpuWithoutItsDriverTellsWhyNothingIsMeasured) {
+  start("none_on=0", 1);
+  const auto verdict = fleet_->probe({}, kNever);
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().message, "told to have no driver");
 }
 
 TEST_F(FleetTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {

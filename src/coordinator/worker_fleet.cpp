@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/measuring_groups.h"
+
 namespace muster {
 namespace {
 
@@ -149,46 +151,37 @@ Error WorkerFleet::no_group_error() const {
           fmt::format("no device can work: {}: {}", first.name, first.reason)};
 }
 
-// The first that can. Where another was asked before, whose worker ended: of its kind, if there is
-// one, since the fastest precision of a GPU is not that of a CPU.
-std::optional<std::size_t> WorkerFleet::free_to_measure(
-    std::optional<std::size_t> asked_before) const {
-  std::optional<std::size_t> free;
-  for (std::size_t i = 0; i < table_.group_count(); ++i) {
-    const auto& life = supervisor_.life(i);
-    if (!life.is_serving()) continue;
-    const bool is_of_kind =
-        !asked_before || life.leader().kind == supervisor_.life(*asked_before).leader().kind;
-    // The worker of a GPU without a driver computes nothing (engine/cuda.h).
-    const bool computes = !life.engine_class.starts_with("cuda/none/");
-    if (is_of_kind && computes) return i;
-    if (!free) free = i;
-  }
-  return free;
+Error WorkerFleet::no_measure_error(const std::string& last_end) const {
+  if (last_end.empty()) return no_group_error();
+  return {ErrorKind::Unavailable, fmt::format("no device can measure precisions: {}", last_end)};
 }
 
 Result<ProbeVerdict> WorkerFleet::probe(const Probe& probe,
                                         const std::function<bool()>& cancelled) {
+  MeasuringGroups measuring(supervisor_, table_.group_count());
   std::optional<std::size_t> asked;
-  for (;;) {
+  while (measuring.is_one_left()) {
     // One at a time, also when an earlier group greets while a later one measures already.
     bool is_asked = false;
     for (std::size_t i = 0; i < table_.group_count(); ++i) {
       is_asked |= supervisor_.life(i).is_probing;
     }
-    if (const auto free = free_to_measure(asked); !is_asked && free) {
-      if (asked && *asked != *free) {
-        supervisor_.notice(*free, fmt::format("precisions are measured here, as the worker on {} "
+    if (const auto next = measuring.next(); !is_asked && next) {
+      if (asked && *asked != *next) {
+        supervisor_.notice(*next, fmt::format("precisions are measured here, as the worker on {} "
                                               "ended",
                                               supervisor_.life(*asked).name));
       }
-      asked = free;
-      supervisor_.probe(*free, probe);
+      asked = next;
+      measuring.on_asked(*next);
+      supervisor_.probe(*next, probe);
     }
     if (cancelled()) return cancelled_error();
     MUSTER_TRY(step(std::chrono::milliseconds(100)));
+    measuring.note_ends();
     if (auto verdict = supervisor_.take_verdict()) return *std::move(verdict);
   }
+  return no_measure_error(measuring.last_end());
 }
 
 Status WorkerFleet::step(Duration timeout) {

@@ -77,8 +77,6 @@ class WorkerFleet final : public FleetLoop,
   }
 
  private:
-  std::optional<std::size_t> free_to_measure(std::optional<std::size_t> asked_before) const;
-
   // GroupClient: what groups do (fleet_frames.cpp)
   Status on_frame(std::size_t group, const FrameHeader& header,
                   std::span<const std::byte> payload) override;
@@ -117,6 +115,7 @@ class WorkerFleet final : public FleetLoop,
   void notice(const std::string& sentence, std::size_t group) const;
   bool is_waited_for(std::size_t group) const;
   Error no_group_error() const;
+  Error no_measure_error(const std::string& last_end) const;
   TimePoint time_of_next_step() const;
 
   const FleetOptions options_;

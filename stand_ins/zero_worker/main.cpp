@@ -18,8 +18,10 @@
 //   hang_load=2   stops at loading the model of that number
 //   hold_on=1     loads on the CPU device of that index once somebody writes into the FIFO `go`
 //   hang_probe    stops at measuring precisions
+//   kill_probe    ends there by a signal that looks as if somebody outside had sent it
+//   abort_probe=1 aborts there on the CPU device of that index
 //   other_on=1    is of another engine class on the CPU device of that index
-//   none_on=1     the same, of a GPU whose driver does not find it
+//   none_on=1     the same, of a GPU whose driver does not find it: it measures nothing
 //   wrong_product answers a compute test with one entry of a product wrong
 //   slow_product  answers that a round of it took a minute
 //   fail_product  answers Failed to it
@@ -65,6 +67,8 @@ struct Models {
   std::uint32_t expect_count = 0;         // since the last batch
   bool is_held = false;                   // it loads nothing before it is told to
   bool is_full = false;                   // nor anything at all
+  bool is_without_driver = false;         // it cannot measure
+  bool aborts_at_probe = false;           // and does not live on
   ShownModels shown;
 
   explicit Models(char* argument) : shown(argument) {}
@@ -217,12 +221,22 @@ Status on_load(const Orders& orders, const Load& load, Models& models) {
                            .lane_count = static_cast<std::uint32_t>(lane_count)}));
 }
 
+Status on_probe(const Orders& orders, const Models& models) {
+  if (models.is_without_driver) {
+    const Error error{ErrorKind::Unavailable, "told to have no driver"};
+    return send(MessageType::Failed, 0, encode(Failed{error}));
+  }
+  if (models.aborts_at_probe) std::abort();
+  if (orders.count("kill_probe") > 0) ::raise(SIGKILL);
+  if (orders.count("hang_probe") > 0) ::raise(SIGSTOP);
+  return send(MessageType::Verdict, 0, encode(ProbeVerdict{{{Precision::Fp32, 1000, 1, 1}}}));
+}
+
 Status on_frame(const Orders& orders, Models& models, const FrameHeader& header,
                 std::span<const std::byte> payload) {
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Probe:
-      if (orders.count("hang_probe") > 0) ::raise(SIGSTOP);
-      return send(MessageType::Verdict, 0, encode(ProbeVerdict{{{Precision::Fp32, 1000, 1, 1}}}));
+      return on_probe(orders, models);
     case MessageType::Load:
       return on_load(orders, MUSTER_TRY(decode_load(payload)), models);
     case MessageType::Unload: {
@@ -270,6 +284,8 @@ Status run(std::string_view device, char* models_argument) {
   Models models(models_argument);
   models.is_held = is_on(orders, "hold_on", device);
   models.is_full = is_on(orders, "full_at", device);
+  models.is_without_driver = is_on(orders, "none_on", device);
+  models.aborts_at_probe = is_on(orders, "abort_probe", device);
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
     return on_frame(orders, models, header, payload);
   });
