@@ -82,6 +82,13 @@ struct FleetEvents {
   std::function<void(std::size_t group)> on_wrong_canary = {};
 };
 
+/// What Fleet::probe has measured, and on which kind of device.
+struct MeasuredPrecisions {
+  ProbeVerdict verdict;
+  std::string processor;     // the model name of the device that answered
+  std::string engine_class;  // of its worker
+};
+
 /// The event loop's side of a fleet: its owner calls `step` whenever `wait_fd` is readable or
 /// `next_deadline` has come, or in a row with a timeout.
 class FleetLoop {
@@ -233,7 +240,7 @@ class Fleet {
   ///
   /// Errors: Unavailable when none is left, with how the last one ended; what a device says that
   /// cannot measure; Cancelled.
-  Result<ProbeVerdict> probe(const Probe& probe, const std::function<bool()>& cancelled);
+  Result<MeasuredPrecisions> probe(const Probe& probe, const std::function<bool()>& cancelled);
 
   FleetLoop& loop();
   FleetTexts& texts();

@@ -379,8 +379,8 @@ TEST_F(FleetTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
   start("echo");
   const auto verdict = fleet_->probe({}, kNever);
   ASSERT_TRUE(verdict) << verdict.error().message;
-  ASSERT_EQ(verdict->measures.size(), 1U);
-  EXPECT_EQ(verdict->measures[0].tokens_per_second, 1000);
+  ASSERT_EQ(verdict->verdict.measures.size(), 1U);
+  EXPECT_EQ(verdict->verdict.measures[0].tokens_per_second, 1000);
 
   load_all();
   submit(500);
@@ -422,7 +422,8 @@ TEST_F(FleetTest, AGpuWithoutItsDriverIsNotAskedToMeasure) {
   start("none_on=0");
   ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
   const auto verdict = fleet_->probe({}, kNever);
-  EXPECT_TRUE(verdict) << verdict.error().message;
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_EQ(verdict->engine_class, "zero");
 }
 
 // For a moment it is the only one that serves.
@@ -435,7 +436,8 @@ TEST_F(FleetTest, AGpuWithoutItsDriverIsNotAskedWhereTheOtherWorkerEnds) {
     if (!std::exchange(was_killed, true)) ::kill(*fleet_->groups()[1].pid(), SIGKILL);
     return false;
   });
-  EXPECT_TRUE(verdict) << verdict.error().message;
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_EQ(verdict->engine_class, "zero");
   EXPECT_EQ(fleet_->groups()[1].restart_count, 1U);
 }
 

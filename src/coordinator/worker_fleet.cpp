@@ -46,7 +46,8 @@ Result<std::vector<std::string>> Fleet::wait_for_greetings(const std::function<b
   return inside_->wait_for_greetings(cancelled);
 }
 
-Result<ProbeVerdict> Fleet::probe(const Probe& probe, const std::function<bool()>& cancelled) {
+Result<MeasuredPrecisions> Fleet::probe(const Probe& probe,
+                                        const std::function<bool()>& cancelled) {
   return inside_->probe(probe, cancelled);
 }
 
@@ -156,8 +157,8 @@ Error WorkerFleet::no_measure_error(const std::string& last_end) const {
   return {ErrorKind::Unavailable, fmt::format("no device can measure precisions: {}", last_end)};
 }
 
-Result<ProbeVerdict> WorkerFleet::probe(const Probe& probe,
-                                        const std::function<bool()>& cancelled) {
+Result<MeasuredPrecisions> WorkerFleet::probe(const Probe& probe,
+                                              const std::function<bool()>& cancelled) {
   MeasuringGroups measuring(supervisor_, table_.group_count());
   std::optional<std::size_t> asked;
   while (measuring.is_one_left()) {
@@ -179,7 +180,13 @@ Result<ProbeVerdict> WorkerFleet::probe(const Probe& probe,
     if (cancelled()) return cancelled_error();
     MUSTER_TRY(step(std::chrono::milliseconds(100)));
     measuring.note_ends();
-    if (auto verdict = supervisor_.take_verdict()) return *std::move(verdict);
+    auto answer = supervisor_.take_verdict();
+    if (!answer || !asked) continue;
+    auto verdict = MUSTER_TRY(*std::move(answer));
+    const auto& life = supervisor_.life(*asked);
+    return MeasuredPrecisions{.verdict = std::move(verdict),
+                              .processor = life.leader().model,
+                              .engine_class = life.engine_class};
   }
   return no_measure_error(measuring.last_end());
 }

@@ -49,7 +49,7 @@ class WorkerFleet final : public FleetLoop,
   /// As Fleet::start.
   Status start() { return supervisor_.start(); }
   Result<std::vector<std::string>> wait_for_greetings(const std::function<bool()>& cancelled);
-  Result<ProbeVerdict> probe(const Probe& probe, const std::function<bool()>& cancelled);
+  Result<MeasuredPrecisions> probe(const Probe& probe, const std::function<bool()>& cancelled);
 
   InFlightWork& work() { return work_; }
   ModelRegistry& models() { return models_; }

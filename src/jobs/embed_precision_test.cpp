@@ -67,6 +67,38 @@ TEST_F(EmbedPrecisionTest, AGpuThatItsDriverDoesNotFindIsNotOfTheRunsClass) {
   EXPECT_GT(resumed->progress.resumed_count, 0U);
 }
 
+// Its verdict is not looked for, and it is not asked for one.
+TEST_F(EmbedPrecisionTest, BehindAGpuThatItsDriverDoesNotFindTheNextDeviceIsMeasured) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  write_input("in.txt", "a\n");
+  ::setenv("ZERO_WORKER", "echo none_on=0", 1);
+  const auto first = run();
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_GT(first->time.measure, 0.0);
+  const auto second = run();
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->time.measure, 0.0) << "its verdict was kept";
+}
+
+// The worker of cpu:0 ends at it, and the engine of cpu:1 is another one.
+TEST_F(EmbedPrecisionTest, AVerdictIsKeptForTheDeviceThatWasMeasured) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  write_input("in.txt", "a\n");
+  ::setenv("ZERO_WORKER", "echo other_on=1 abort_probe=0", 1);
+  const auto first = run();
+  ASSERT_TRUE(first) << first.error().message;
+  ::setenv("ZERO_WORKER", "echo other_on=1", 1);
+  const auto second = run();
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_GT(second->time.measure, 0.0) << "nothing is kept for cpu:0";
+  options_.devices.erase(options_.devices.begin());
+  const auto third = run();
+  ASSERT_TRUE(third) << third.error().message;
+  EXPECT_EQ(third->time.measure, 0.0) << "it is kept for cpu:1";
+}
+
 // Nothing of it is there to go on with.
 TEST_F(EmbedPrecisionTest, ARunThatBeginsIsMeasured) {
   write_input("in.txt", "a\n");

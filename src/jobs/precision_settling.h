@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "coordinator/fleet.h"
 #include "jobs/model_opening.h"
 #include "jobs/precision_choice.h"
 #include "wire/messages.h"
@@ -20,11 +21,12 @@ struct PrecisionQuestion {
   std::filesystem::path cache_folder;
 };
 
-/// Measures every precision on a device; blocks until the answer.
-using MeasurePrecisions = std::function<Result<ProbeVerdict>(const Probe&)>;
+/// Measures every precision on a device, that of the question unless its worker ends; blocks until
+/// the answer.
+using MeasurePrecisions = std::function<Result<MeasuredPrecisions>(const Probe&)>;
 
 /// The precision that is asked for, else the one that an earlier measurement of this model on this
-/// processor chose, else that of a measurement made now, which is kept.
+/// processor chose, else that of a measurement made now, which is kept for the device that made it.
 ///
 /// Errors: those of `measure`.
 Result<PrecisionChoice> settle_precision(const PrecisionQuestion& question, OpenedModel& model,

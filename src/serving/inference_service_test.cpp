@@ -391,6 +391,23 @@ TEST_F(InferenceServiceTest, AVerdictIsKeptForTheDeviceThatWasMeasured) {
   EXPECT_FALSE(is_measured("fifth"));
 }
 
+// The worker of cpu:0 ends at it, before the server listens.
+TEST_F(InferenceServiceTest, AVerdictOfTheStartIsKeptForTheDeviceThatWasMeasured) {
+  const auto is_measured = [this](const char* orders) {
+    ::setenv("ZERO_WORKER", orders, 1);
+    service_.reset();
+    notices_.clear();
+    start();
+    return notices_.find("tiny: measuring which precision") != std::string::npos;
+  };
+  EXPECT_TRUE(is_measured("dim=32 other_on=1 abort_probe=0"));
+  EXPECT_NE(notices_.find("precisions are measured here, as the worker on cpu:0 ended"),
+            std::string::npos)
+      << notices_;
+  EXPECT_TRUE(is_measured("dim=32 other_on=1")) << "nothing is kept for cpu:0";
+  EXPECT_FALSE(is_measured("dim=32 other_on=1"));
+}
+
 TEST_F(InferenceServiceTest, AModelThatCannotBeLoadedIsAnErrorAndNotTheEnd) {
   start();
   using Loaded = Result<ServedModelStatus>;

@@ -95,7 +95,6 @@ class ServingLoop final : public InferenceService {
     CallError error;                // what its calls are told
     bool waits_for_memory = false;  // one of them only waits for memory: calls are held for it
   };
-  using Measure = std::function<Result<ProbeVerdict>(const Probe&)>;
 
   // Calls: serving_calls.cpp
   std::unique_ptr<Call> begin_call(const CallOptions& asked, const ServingModel& model,
@@ -154,14 +153,14 @@ class ServingLoop final : public InferenceService {
   Status open_first_models();
   Result<std::unique_ptr<ServingModel>> read_model(const ServedModel& asked) const;
   Status settle(ServingModel& model, const std::vector<std::string>& classes,
-                const PrecisionQuestion& question, const Measure& measure,
+                const PrecisionQuestion& question, const MeasurePrecisions& measure,
                 const std::function<void(const std::string&)>& on_notice) const;
   PrecisionQuestion question_of(const ServedModel& model, const std::vector<GroupStatus>& devices,
                                 std::optional<std::size_t> measured) const;
   std::optional<std::size_t> device_to_measure(const ServedModel& model,
                                                const std::vector<GroupStatus>& devices,
                                                const std::set<std::size_t>& died_on) const;
-  Result<ProbeVerdict> measure_aside(const Probe& probe, const Settling& settling) const;
+  Result<MeasuredPrecisions> measure_aside(const Probe& probe, const Settling& settling) const;
   Status place(std::unique_ptr<ServingModel> model);
   Result<std::vector<std::size_t>> devices_of(const ServedModel& model) const;
   bool do_beside(ModelId id, const std::function<void()>& job);

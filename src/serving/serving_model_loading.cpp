@@ -83,7 +83,9 @@ Status ServingLoop::open_first_models() {
   if (read.empty()) return Done{};
   const auto cancelled = [this] { return events_.is_cancelled && events_.is_cancelled(); };
   MUSTER_TRY(fleet_->wait_for_greetings(cancelled));
-  const Measure measure = [&](const Probe& probe) { return fleet_->probe(probe, cancelled); };
+  const MeasurePrecisions measure = [&](const Probe& probe) {
+    return fleet_->probe(probe, cancelled);
+  };
   const auto devices = fleet_->groups();
   const auto measured = device_to_measure({}, devices, {});  // the fleet takes its first for all
   for (auto& model : read) {
@@ -139,7 +141,7 @@ PrecisionQuestion ServingLoop::question_of(const ServedModel& model,
 
 // The precision is settled once for all devices: one model must not answer in two precisions.
 Status ServingLoop::settle(ServingModel& model, const std::vector<std::string>& classes,
-                           const PrecisionQuestion& question, const Measure& measure,
+                           const PrecisionQuestion& question, const MeasurePrecisions& measure,
                            const std::function<void(const std::string&)>& on_notice) const {
   if (classes.empty()) return Error{ErrorKind::Unavailable, "no device can work"};
   model.precision = MUSTER_TRY(settle_precision(question, model.opened, measure, on_notice));
@@ -321,8 +323,8 @@ std::optional<std::size_t> ServingLoop::device_to_measure(
 // doing.
 //
 // Errors: Cancelled.
-Result<ProbeVerdict> ServingLoop::measure_aside(const Probe& probe,
-                                                const Settling& settling) const {
+Result<MeasuredPrecisions> ServingLoop::measure_aside(const Probe& probe,
+                                                      const Settling& settling) const {
   if (!settling.device) return Error{ErrorKind::Unavailable, settling.why_none};
   const auto cancelled = [&] { return is_ending_.load() || settling.is_unwanted->load(); };
   if (cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
