@@ -372,6 +372,24 @@ TEST_F(InferenceServiceTest, WhereWorkersThatMeasureEndAnotherDeviceIsMeasured) 
       << notices_;
 }
 
+// cpu:0 serves, and is not measured again.
+TEST_F(InferenceServiceTest, WhereTheOtherDeviceIsDrainedThenALoadIsToldHowTheFirstWorkersEnded) {
+  options_.models.front().precision = Precision::Fp32;
+  ::setenv("ZERO_WORKER", "dim=32", 1);
+  start();
+  ::setenv("ZERO_WORKER", "dim=32 exit_on=0 hang_probe", 1);
+  std::optional<Result<ServedModelStatus>> loaded;
+  service_->load_model({.name = "second", .model = tiny()},
+                       [&](const Result<ServedModelStatus>& told) { loaded = told; });
+  run_until([] { return has_stopped_child(); });
+  service_->fleet_admin().drain(1);
+  run_until([&] { return loaded.has_value(); });
+  ASSERT_FALSE(*loaded);
+  EXPECT_EQ(loaded->error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(loaded->error().message,
+            "no device can work: cpu:0: worker ended with exit code 3; it last said: told to exit");
+}
+
 // cpu:1 is measured, whose engine is another one.
 TEST_F(InferenceServiceTest, AVerdictIsKeptForTheDeviceThatWasMeasured) {
   options_.models.front().precision = Precision::Fp32;

@@ -83,6 +83,7 @@ class ServingLoop final : public InferenceService {
     ModelRoster::Ticket ticket = {};          // until it is placed
     std::unique_ptr<ServingModel> read = {};  // waits for its workers to have greeted
     std::set<std::size_t> died_on = {};       // devices where workers that measured it ended
+    std::string why_died = {};                // how the last of them did
   };
   /// What the thread that settles a precision is told.
   struct Settling {

@@ -258,9 +258,9 @@ void ServingLoop::settle_beside(ModelId id, const std::vector<GroupStatus>& devi
   const bool is_one_awake = std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
     return is_asked_for(loading.asked, device) && !device.is_to_rest;
   });
-  const Settling settling{
-      .device = device_to_measure(loading.asked, devices, loading.died_on),
-      .why_none = is_one_awake ? "no device can work" : "every device is drained"};
+  const auto why_awake = loading.died_on.empty() ? "no device can work" : loading.why_died;
+  const Settling settling{.device = device_to_measure(loading.asked, devices, loading.died_on),
+                          .why_none = is_one_awake ? why_awake : "every device is drained"};
   settling_ = settling;
   const auto model = std::make_shared<std::unique_ptr<ServingModel>>(std::move(loading.read));
   const bool is_taken =
@@ -289,6 +289,7 @@ void ServingLoop::on_settled(ModelId id, std::unique_ptr<ServingModel> model,
   std::optional<std::size_t> next;
   if (!settled && settled.error().kind == ErrorKind::Unavailable && measured) {
     loading.died_on.insert(*measured);
+    loading.why_died = settled.error().message;
     next = device_to_measure(loading.asked, fleet_->groups(), loading.died_on);
   }
   if (settled) {
