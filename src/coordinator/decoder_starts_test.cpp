@@ -42,5 +42,32 @@ TEST_F(DecoderWorkersTest, OneThatIsKilledFromOutsideMayStartYet) {
   EXPECT_EQ(workers_->view(0).start_failure, "");
 }
 
+TEST_F(DecoderWorkersTest, OnlyFaultsInARowMeanThatOneCannotStart) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  for (const auto& death : {kAborted, kAborted, kKilled, kAborted, kAborted}) {
+    die(0, death);
+    pass(seconds(31));
+    EXPECT_EQ(workers_->view(0).start_failure, "");
+  }
+  die(0, kAborted);
+  EXPECT_EQ(workers_->view(0).start_failure, "its worker ended with signal 6 (Aborted)");
+}
+
+// It came so far as to look for memory.
+TEST_F(DecoderWorkersTest, OneThatOnlyFoundNoMemoryInBetweenMayStartYet) {
+  options_.waits_for_memory = true;
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  for (int i = 0; i < 2; ++i) {
+    die(0, kAborted);
+    pass(milliseconds(0));
+  }
+  ASSERT_NO_FATAL_FAILURE(fail_load(0, ErrorKind::ResourceExhausted));
+  die(0, kExited);
+  pass(seconds(1));
+  die(0, kAborted);
+  EXPECT_EQ(start_count(0), 4U);
+  EXPECT_EQ(workers_->view(0).start_failure, "");
+}
+
 }  // namespace
 }  // namespace muster

@@ -117,7 +117,10 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
 // What the worker said stays out of it: this is for whoever asks, and that may name files.
 void DecoderWorkers::note_failed_start(Group& group, const WorkerDeath& death) {
   ++group.failed_start_count;
-  if (!group.was_ended && !death.is_own_fault) return;
+  if (!group.was_ended && !death.is_own_fault) {
+    group.faulty_start_count = 0;
+    return;
+  }
   ++group.faulty_start_count;
   group.start_failure = group.was_ended ? "its worker was ended"
                                         : fmt::format("its worker ended with {}", death.reason);
@@ -148,6 +151,7 @@ void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
 // Its next load may find the memory that the last one did not.
 void DecoderWorkers::plan_try(std::size_t index) {
   auto& group = groups_[index];
+  group.faulty_start_count = 0;
   group.restart_at = group.memory->at();
   parts_.on_notice(fmt::format("no memory to load the decoder; it is tried again in {:.0f} s",
                                seconds(group.memory->pause())),

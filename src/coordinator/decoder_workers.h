@@ -250,7 +250,7 @@ class DecoderWorkers final : public GroupProcessEvents {
     bool was_ended = false;                // in this life, for `reason`
     bool was_at_fault = false;             // for what it has computed, or has not
     std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
-    std::uint32_t faulty_start_count = 0;  // of these, at their own fault
+    std::uint32_t faulty_start_count = 0;  // of these the last ones, at their own fault
     std::string start_failure;             // how the last of those ended
     std::uint32_t restart_count = 0;
 
