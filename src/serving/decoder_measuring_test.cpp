@@ -335,6 +335,24 @@ TEST_F(DecoderMeasuringTest, WhereAWorkerDiesOnEachDeviceNothingIsMeasured) {
   EXPECT_FALSE(has_kept_verdict());
 }
 
+// It is the only one that is left.
+TEST_F(DecoderMeasuringTest, WhereTheOtherDeviceIsDrainedThenTheFirstIsMeasuredAgain) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start_loading("hang_at_probe");
+  const auto first = wait_for_stopped_worker();
+  ::kill(first, SIGKILL);
+  run_until([&] { return stopped_worker().value_or(first) != first; });
+  ::setenv("COUNTING_WORKER", "", 1);
+  service_->decoders().drain(1);
+  run_until([&] { return shown("chat").is_precision_known; });
+  EXPECT_NE(notices_.find("chat: its precision is measured on cpu:0 again: cpu:0: the worker died "
+                          "(signal 9 (Killed)"),
+            std::string::npos)
+      << notices_;
+  EXPECT_EQ(notices_.find("measured on cpu:0 instead"), std::string::npos) << notices_;
+}
+
 // ---- Devices that are drained ----
 
 TEST_F(DecoderMeasuringTest, ADeviceThatIsDrainedIsMeasuredOnNoLonger) {

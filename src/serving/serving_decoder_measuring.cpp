@@ -153,8 +153,9 @@ void ServingDecoders::begin_measurement(std::uint64_t id, const std::vector<std:
   const auto& decoder = *opening.read;
   const auto device = widest(devices);
   if (!opening.why_died.empty()) {
-    events_.on_notice(fmt::format("{}: its precision is measured on {} instead: {}", decoder.name,
-                                  options_.devices[device].name(), opening.why_died),
+    const auto* how = opening.died_on.contains(device) ? "again" : "instead";
+    events_.on_notice(fmt::format("{}: its precision is measured on {} {}: {}", decoder.name,
+                                  options_.devices[device].name(), how, opening.why_died),
                       std::nullopt);
   }
   const Trial trial{.name = decoder.name,
@@ -216,6 +217,7 @@ void ServingDecoders::end_measurement_on(std::size_t device) {
 void ServingDecoders::try_failed_again(std::size_t device) {
   for (auto& [id, opening] : openings_) {
     opening.died_on.erase(device);
+    if (opening.died_on.empty()) opening.why_died.clear();
     if (!opening.failure) continue;
     const auto& devices = opening.read->devices;
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) opening.failure.reset();
