@@ -44,6 +44,18 @@ std::optional<CallError> wrong_bias(const ServingDecoder& decoder, const Generat
   return std::nullopt;
 }
 
+// What a load's error or a worker said is in the log and with the model's state: it names files,
+// which are not for everybody. How workers that never start have ended is told.
+std::string why_none(const ServingDecoder& decoder) {
+  const auto& fleet = *decoder.fleet;
+  if (fleet.is_to_rest()) return fmt::format("every device of {} is drained", decoder.name);
+  for (const auto& group : fleet.groups()) {
+    if (group.start_failure.empty()) continue;
+    return fmt::format("no device can load {}: {}", decoder.name, group.start_failure);
+  }
+  return fmt::format("no device can load {}", decoder.name);
+}
+
 }  // namespace
 
 Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
@@ -213,18 +225,8 @@ Duration GenerationService::retry_after(const ServingDecoder& decoder) const {
   return std::clamp<Duration>(wait, kRetryLeast, kRetryMost);
 }
 
-// What a load's error or a worker said is in the log and with the model's state: it names files,
-// which are not for everybody. How workers that never start have ended is told.
 CallError GenerationService::no_device(const ServingDecoder& decoder) {
-  auto text = fmt::format("no device can load {}", decoder.name);
-  for (const auto& group : decoder.fleet->groups()) {
-    if (group.start_failure.empty()) continue;
-    text += ": " + group.start_failure;
-    break;
-  }
-  if (decoder.fleet->is_to_rest())
-    text = fmt::format("every device of {} is drained", decoder.name);
-  return {.error = {ErrorKind::Unavailable, std::move(text)}, .retry_after = kRetryMost};
+  return {.error = {ErrorKind::Unavailable, why_none(decoder)}, .retry_after = kRetryMost};
 }
 
 // A call that has ended meanwhile has let go of its prompt: nothing is computed for it.
