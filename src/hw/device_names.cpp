@@ -428,11 +428,26 @@ std::string lost_gpus_text(const Inventory& inventory) {
   return text;
 }
 
+namespace {
+
+bool is_gpus_without_number(const std::optional<Name>& name) {
+  return name && !name->index && (name->kind == "auto" || name->kind == "cuda");
+}
+
+}  // namespace
+
 bool takes_gpus_there_are(std::string_view text) {
   const auto pieces = split(text, ',');
   return std::any_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
+    return is_gpus_without_number(take_apart(trim(piece)));
+  });
+}
+
+bool takes_all_gpus(std::string_view text) {
+  const auto pieces = split(text, ',');
+  return std::any_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
     const auto name = take_apart(trim(piece));
-    return name && !name->index && (name->kind == "auto" || name->kind == "cuda");
+    return is_gpus_without_number(name) && !name->count;
   });
 }
 

@@ -49,6 +49,9 @@ std::string lost_gpus_text(const Inventory& inventory);
 /// lost is passed over: "auto", "cuda", "2xcuda". Threads: pure.
 bool takes_gpus_there_are(std::string_view text);
 
+/// True where part of such a text means every GPU: "auto", "cuda". Threads: pure.
+bool takes_all_gpus(std::string_view text);
+
 /// True when a GPU could be meant, so that the driver need not start for "2xcpu".
 bool may_name_gpus(std::string_view text);
 

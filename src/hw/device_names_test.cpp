@@ -323,6 +323,12 @@ TEST(LostGpus, MatterWhereGpusAreMeantWithoutANumber) {
   for (const auto* text : {"cuda:0", "cpu", "2xcpu", "GPU-5e00aa", "2xstandin", "", "cudda"}) {
     EXPECT_FALSE(takes_gpus_there_are(text)) << text;
   }
+  for (const auto* text : {"auto", "cuda", "cpu:0, CUDA"}) {
+    EXPECT_TRUE(takes_all_gpus(text)) << text;
+  }
+  for (const auto* text : {"2xcuda", "cuda:0", "2xcpu", ""}) {
+    EXPECT_FALSE(takes_all_gpus(text)) << text;
+  }
 }
 
 }  // namespace

@@ -129,15 +129,16 @@ void add_to(PointAvailability& all, const PointAvailability& more) {
 }  // namespace
 
 void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found) {
-  if (!takes_gpus_there_are(list)) return;
+  if (!takes_all_gpus(list)) return;
   for (const auto& gpu : inventory.gpus) {
     if (gpu.lost_reason.empty()) continue;
     const auto reason = fmt::format("{} is lost: {}", gpu.name(), gpu.lost_reason);
     const bool is_said = std::ranges::any_of(found.errors, [&](const auto& error) {
       return error.second.find(reason) != std::string::npos;
     });
-    if (is_said || std::ranges::find(found.requested, gpu.name()) != found.requested.end())
+    if (is_said || std::ranges::find(found.requested, gpu.name()) != found.requested.end()) {
       continue;
+    }
     found.requested.push_back(gpu.name());
     found.unavailable.push_back(gpu.name());
     found.errors[gpu.name()] = reason;

@@ -39,9 +39,9 @@ std::string used_devices(const std::string& names, const PointAvailability& poin
 /// Threads: pure.
 std::string hardware_of(const Availability& found, const Inventory& inventory);
 
-/// The GPUs that are lost and that a list could have meant ("auto", "cuda", "2xcuda") are devices
-/// that were asked for and cannot be used: each with its driver's words, where `found` does not say
-/// them already. Threads: pure.
+/// The GPUs that are lost are devices that were asked for and cannot be used where a list means all
+/// of them ("auto", "cuda"): each with its driver's words, where `found` does not say them already.
+/// "2xcuda" is met by any two that work. Threads: pure.
 void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found);
 
 /// The devices that a list means here and that are fit, for a file that is to be written. Of GPUs

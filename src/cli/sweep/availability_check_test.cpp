@@ -38,7 +38,7 @@ TEST(UsedDevices, AreGpusByNameBesideAShareOfTheCpus) {
   EXPECT_EQ(used_devices("cuda:7,1xcpu", found({"cpu:0"}, {"cuda:7"})), "1xcpu");
 }
 
-TEST(AddLostGpus, TheyAreMissingWhereGpusAreMeantWithoutANumber) {
+TEST(AddLostGpus, TheyAreMissingWhereAllGpusAreMeant) {
   Inventory inventory;
   inventory.gpus.resize(2);
   inventory.gpus[0].kind = inventory.gpus[1].kind = DeviceKind::Cuda;
@@ -46,7 +46,7 @@ TEST(AddLostGpus, TheyAreMissingWhereGpusAreMeantWithoutANumber) {
   inventory.gpus[0].lost_reason = "GPU is lost (NVML 15)";
   Availability well;
   well.requested = well.available = {"cuda:1"};
-  for (const auto* list : {"auto", "cuda", "1xcuda"}) {
+  for (const auto* list : {"auto", "cuda", "cuda,cpu:0"}) {
     auto found = well;
     add_lost_gpus(list, inventory, found);
     EXPECT_EQ(found.requested, (std::vector<std::string>{"cuda:1", "cuda:0"})) << list;
@@ -54,7 +54,7 @@ TEST(AddLostGpus, TheyAreMissingWhereGpusAreMeantWithoutANumber) {
     EXPECT_EQ(found.errors.at("cuda:0"), "cuda:0 is lost: GPU is lost (NVML 15)") << list;
     EXPECT_FALSE(found.all_available()) << list;
   }
-  for (const auto* list : {"cuda:1", "cpu", "GPU-5e00"}) {
+  for (const auto* list : {"1xcuda", "cuda:1", "cpu", "GPU-5e00"}) {
     auto found = well;
     add_lost_gpus(list, inventory, found);
     EXPECT_TRUE(found.all_available()) << list;
