@@ -36,12 +36,11 @@ def ask(server, lines):
 
 
 def with_memory_for(report, server, held, lines, expected, before, part):
-    """Others take what leaves `needed // part` beside the weights and what a pass keeps, and give it back."""
+    """Others take what leaves `needed // part` beside the weights, and give it back."""
     needed, weights = before["activation_peak_bytes"], before["models"][0]["weights_bytes"]
-    told = len(budgets(server))
     held.write_text(str(MEMORY - weights - needed // part))
     same = numpy.array_equal(ask(server, lines), expected)
-    short = budgets(server)[told:]
+    short = budgets(server)
     report.raw[f"1/{part}"] = {"device": device(server), "budgets": short}
     report.add(holds(f"1/{part} of {needed:,} bytes: vectors", same, "the same bits" if same else "others", "the same bits"))
     report.add(holds(f"1/{part}: the budget is printed", bool(short) and short[-1][0] < short[0][1],
@@ -64,13 +63,13 @@ def measure(report, arguments):
         "GpuTest.WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain": "passes in the engine: the same bits, and whole ones again",
     }, {"GPU_TEST_DEVICE": "standin"})
     lines = [line for line in corpus_lines() if line.strip()][:TEXTS]
-    held = scratch("memory-held")
-    held.write_text("0")
-    words = {"standin:0": {"held_file": str(held)}}
-    with serving(MODEL, "--devices", "1xstandin", "--no-cache-enabled", "--precision", "fp32", muster=BIN / "muster",
-                 environment={"STANDIN": json.dumps(words)}, name="memory") as server:
+    options = ("--devices", "1xstandin", "--no-cache-enabled", "--precision", "fp32")
+    with serving(MODEL, *options, muster=BIN / "muster", name="memory") as server:
         expected = ask(server, lines)
         before = report.raw["before"] = device(server)
-        for part in PARTS:
+    held = scratch("memory-held")
+    words = json.dumps({"standin:0": {"held_file": str(held)}})
+    for part in PARTS:  # each with a new worker: nobody takes the memory that one keeps for its passes
+        held.write_text("0")
+        with serving(MODEL, *options, muster=BIN / "muster", environment={"STANDIN": words}, name="memory") as server:
             with_memory_for(report, server, held, lines, expected, before, part)
-        report.raw["after"] = {"device": device(server), "budgets": budgets(server)}
