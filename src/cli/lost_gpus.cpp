@@ -1,6 +1,8 @@
 // A GPU that is lost has left the bus, and CUDA does not count it any more. Whoever did not name it
 // goes on with the others and is told so in the driver's words; whoever hid it is not. A number in
-// CUDA_VISIBLE_DEVICES is read as it was meant, with each GPU in its place.
+// CUDA_VISIBLE_DEVICES is read as it was meant, with each GPU in its place: CUDA's own would be
+// that of the next GPU, which somebody else may use. A worker is given its GPU by UUID and needs
+// none.
 
 #include "cli/lost_gpus.h"
 
@@ -91,6 +93,8 @@ class VisibleGpus {
     names_unknown_ = is_restricted_ && names_unknown_uuid(*variables.visible, identities);
   }
 
+  bool names(std::size_t gpu) const { return numbers_[gpu].has_value(); }
+
   bool hides_on_purpose(std::size_t gpu) const {
     const auto& identity = gpus_[gpu].identity;
     if (!is_restricted_ || numbers_[gpu] || identity.cuda_ordinal) return false;
@@ -98,11 +102,12 @@ class VisibleGpus {
   }
 
  private:
-  // One that works is named, and CUDA counts it no more.
+  // One that works is named, CUDA counts it no more, and it has no UUID to be used by.
   bool has_lost_its_place() const {
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      const auto& status = gpus_[i];
-      if (numbers_[i] && !status.identity.cuda_ordinal && status.lost_reason.empty()) return true;
+      const auto& identity = gpus_[i].identity;
+      const bool has_another_name = identity.cuda_ordinal || identity.device.uuid;
+      if (numbers_[i] && !has_another_name && gpus_[i].lost_reason.empty()) return true;
     }
     return false;
   }
@@ -112,6 +117,24 @@ class VisibleGpus {
   bool names_unknown_ = false;
   std::vector<std::optional<std::uint32_t>> numbers_;  // if each of them were there
 };
+
+bool is_any_lost(const std::vector<DeviceStatus>& gpus) {
+  return std::any_of(gpus.begin(), gpus.end(), [](const DeviceStatus& status) {
+    return !status.lost_reason.empty() && !status.identity.is_barred;
+  });
+}
+
+// Of one that works beside a lost one. Without a UUID a worker could not be given it otherwise than
+// as CUDA counts now.
+void use_as_named(Device& gpu, const DeviceStatus& status, const std::string& visible,
+                  bool is_named) {
+  if (!gpu.uuid) return;
+  if (is_named) {
+    gpu.hidden_by.clear();
+  } else if (status.identity.cuda_ordinal) {
+    gpu.hidden_by = "CUDA_VISIBLE_DEVICES=" + visible;
+  }
+}
 
 }  // namespace
 
@@ -124,13 +147,15 @@ void mark_lost(std::vector<Device>& gpus, const std::vector<DeviceStatus>& watch
                const CudaVariables& variables) {
   const auto statuses = cuda_devices(watched);
   const VisibleGpus visible(statuses, variables);
+  const bool is_renumbered = variables.visible && is_any_lost(statuses);
   for (std::size_t i = 0; i < statuses.size(); ++i) {
     const auto& status = statuses[i];
-    if (status.lost_reason.empty()) continue;
     const auto found = std::find_if(gpus.begin(), gpus.end(),
                                     [&](const Device& gpu) { return gpu.name() == status.name; });
     if (found == gpus.end()) continue;  // its slices stand for it
-    if (status.identity.is_barred) {
+    if (status.lost_reason.empty()) {
+      if (is_renumbered) use_as_named(*found, status, *variables.visible, visible.names(i));
+    } else if (status.identity.is_barred) {
       found->hidden_by = "its driver: " + status.lost_reason;
     } else if (!visible.hides_on_purpose(i)) {
       found->lost_reason = status.lost_reason;

@@ -20,9 +20,13 @@ struct CudaVariables {
 
 /// Notes in `gpus` (devices_for_work) which of them are lost, in the words that their driver said
 /// at the last look. Not of one that CUDA_VISIBLE_DEVICES leaves out on purpose: it is hidden, and
-/// nobody asks for it. Where a name in that variable fits no GPU, or it names one that CUDA counts
-/// no more as another is gone, the lost one may have been meant. One that this user may not open is
-/// hidden by its driver.
+/// nobody asks for it. Where a name in that variable fits no GPU, or it names one without a UUID
+/// that CUDA counts no more as another is gone, the lost one may have been meant. One that this
+/// user may not open is hidden by its driver.
+///
+/// Where one is lost, numbers in that variable mean what they meant before: CUDA would count the
+/// others anew, so that "1" of three is the last where the first is lost. `hidden_by` of those that
+/// have a UUID is set right for it, since workers are given them by UUID.
 ///
 /// watched: all devices, as they are now. Threads: pure.
 void mark_lost(std::vector<Device>& gpus, const std::vector<DeviceStatus>& watched,

@@ -83,8 +83,33 @@ TEST(MarkLost, OneThatIsHiddenOnPurposeIsNotTold) {
   EXPECT_EQ(of_first("GPU-b", 0).lost_reason, "");
   EXPECT_EQ(of_first("0", 0).lost_reason, kLost) << "it is named";
   EXPECT_EQ(of_first("GPU-a", std::nullopt).lost_reason, kLost) << "it may be the one";
-  EXPECT_EQ(of_first("1", std::nullopt).lost_reason, kLost) << "it is why GPU 1 is not found";
+  EXPECT_EQ(of_first("1", std::nullopt).lost_reason, "") << "GPU 1 is used by its UUID";
   EXPECT_EQ(of_first("1", 0).lost_reason, "");
+}
+
+// CUDA's 0 is GPU 1 now, and its 1 is GPU 2: none of them is what the user named.
+TEST(MarkLost, NumbersMeanTheSameGpusAsBeforeTheLoss) {
+  const auto usable = [](const char* visible, std::optional<std::uint32_t> ordinal_of_second,
+                         std::optional<std::uint32_t> ordinal_of_third) {
+    std::string names;
+    for (const auto& device : marked(
+             {lost_gpu(0), gpu(1, "GPU-b", ordinal_of_second), gpu(2, "GPU-c", ordinal_of_third)},
+             {.visible = visible})) {
+      if (device.is_usable()) names += device.name() + " ";
+    }
+    return names;
+  };
+  EXPECT_EQ(usable("1", std::nullopt, 0), "cuda:1 ");
+  EXPECT_EQ(usable("0", 0, std::nullopt), "") << "GPU 1 is not named";
+  EXPECT_EQ(usable("2", std::nullopt, std::nullopt), "cuda:2 ");
+  EXPECT_EQ(usable("1,2", std::nullopt, 0), "cuda:1 cuda:2 ");
+  EXPECT_EQ(usable("GPU-c", std::nullopt, 0), "cuda:2 ");
+}
+
+TEST(MarkLost, OneWithoutAUuidIsUsedOnlyAsCudaCountsIt) {
+  const auto gpus = marked({lost_gpu(0), gpu(1, std::nullopt, std::nullopt)}, {.visible = "1"});
+  EXPECT_EQ(gpus[0].lost_reason, kLost) << "it is why GPU 1 is not found";
+  EXPECT_EQ(gpus[1].hidden_by, "CUDA_VISIBLE_DEVICES=1");
 }
 
 TEST(MarkLost, ASliceByTheUuidOfItsGpuIsKnown) {
@@ -212,25 +237,36 @@ TEST_F(LostGpusHere, AreMarkedInTheWordsOfTheDriver) {
   EXPECT_EQ(refused.error().message, "cuda:1 is lost: GPU is lost (NVML 15); usable: cuda:0");
 }
 
-TEST_F(LostGpusHere, TheFirstOfTwoKeepsItsNumberAndItsPlaceForCuda) {
+TEST_F(LostGpusHere, TheFirstOfTwoKeepsItsNumber) {
+  const auto found = find(R"({"model": "T4", "lost": {"from": 0}}, {"model": "T4"})");
+  ASSERT_TRUE(found) << found.error().message;
+  const auto& machine = found->inventory;
+  ASSERT_EQ(machine.gpus.size(), 2U);
+  EXPECT_EQ(machine.gpus[0].lost_reason, kLost);
+  EXPECT_TRUE(machine.gpus[1].is_usable());
+  const auto refused = chosen_devices(config(), "cuda:0", machine);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "cuda:0 is lost: GPU is lost (NVML 15); usable: cuda:1");
+}
+
+TEST_F(LostGpusHere, TheFirstOfTwoKeepsItsPlaceInTheVariable) {
   const std::string first_is_lost = R"({"model": "T4", "lost": {"from": 0}}, {"model": "T4"})";
-  for (const auto* visible : {"", "0"}) {
-    if (*visible != '\0') ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
-    const auto found = find(first_is_lost);
-    ASSERT_TRUE(found) << found.error().message;
-    const auto& machine = found->inventory;
-    ASSERT_EQ(machine.gpus.size(), 2U);
-    EXPECT_EQ(machine.gpus[0].lost_reason, kLost) << visible;
-    EXPECT_TRUE(machine.gpus[1].is_usable()) << visible;
-    const auto refused = chosen_devices(config(), "cuda:0", machine);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().message, "cuda:0 is lost: GPU is lost (NVML 15); usable: cuda:1");
-  }
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  const auto named = find(first_is_lost);
+  ASSERT_TRUE(named) << named.error().message;
+  const auto refused = chosen_devices(config(), "cuda", named->inventory);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "cuda needs a GPU, and there is none: cuda:0 is lost: GPU is lost (NVML 15); cuda:1 is "
+            "hidden by CUDA_VISIBLE_DEVICES=0");
   ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
   const auto found = find(first_is_lost);
   ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->inventory.gpus[0].lost_reason, kLost) << "it is why GPU 1 is not found";
-  EXPECT_FALSE(found->inventory.gpus[1].is_usable());
+  const auto chosen = chosen_devices(config(), "cuda:1", found->inventory);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  const auto hidden = chosen_devices(config(), "cuda:0", found->inventory);
+  ASSERT_FALSE(hidden);
+  EXPECT_EQ(hidden.error().message, "cuda:0 is hidden by CUDA_VISIBLE_DEVICES=1; visible: cuda:1");
 }
 
 TEST_F(LostGpusHere, AreNoMachineToPlanForNorAreOnesThatCannotBeUsed) {

@@ -34,7 +34,8 @@ bool has_mps_daemon(const NvmlOptions& options) {
   return fs::exists(options.root / "proc" / std::to_string(pid), ignored);
 }
 
-// CUDA does not count a GPU that cannot be opened.
+// As CUDA numbers them now: it does not count a GPU that cannot be opened, so that those behind one
+// that is lost have other numbers than before. Which of them may work is cli/lost_gpus.h's.
 void number_for_cuda(std::vector<OpenedNvmlGpu>& gpus, const NvmlOptions& options) {
   std::vector<DeviceIdentity> identities;
   std::vector<DeviceIdentity*> places;
