@@ -396,9 +396,10 @@ Result<int> run_deploy(const CommandContext& context) {
   MUSTER_TRY(check_flags(context.arguments, verb));
   if (verb != "container") return run_on_containers(context, verb);
   ContainerHost host;
-  host.inventory =
-      MUSTER_TRY(find_machine(context.config, context.clock, may_need_gpus(context.arguments)))
-          .inventory;
+  // Docker hands GPUs out whatever CUDA_VISIBLE_DEVICES hides here.
+  host.inventory = MUSTER_TRY(find_machine(context.config, context.clock,
+                                           may_need_gpus(context.arguments), ToldLosses::All))
+                       .inventory;
   host.rocm = find_rocm_gpus(context.config.text(SettingId::SysfsRoot).value_or("/"));
   return context.arguments.has("--detect-only") ? run_detect(context, host)
                                                 : run_container(context, host);

@@ -81,7 +81,8 @@ std::optional<std::uint64_t> available_memory(const Config& config) {
   return inventory ? inventory->memory_available_bytes : std::nullopt;
 }
 
-Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool look_for_gpus) {
+Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool look_for_gpus,
+                                  ToldLosses losses) {
   auto options = MUSTER_TRY(collector_options(config));
   FoundMachine found;
   MachineSources sources;
@@ -105,7 +106,8 @@ Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool
   const auto& machine = (*collector)->machine();
   const auto variables = CudaVariables::of_environment();
   found.inventory.gpus = devices_for_work(machine, variables.visible);
-  mark_lost(found.inventory.gpus, (*collector)->snapshot().devices, variables);
+  mark_lost(found.inventory.gpus, (*collector)->snapshot().devices,
+            losses == ToldLosses::All ? CudaVariables{} : variables);
   found.inventory.gpu_absent_reason = machine.gpu_absent_reason;
   // The matrix is of whole GPUs: with slices in the list its rows would belong to other devices.
   if (machine.links.device_count == found.inventory.gpus.size()) found.links = machine.links;

@@ -205,6 +205,10 @@ TEST_F(DeployCommand, GivesNoContainerALostGpu) {
   const auto listed = nlohmann::json::parse(run("container", {"--detect-only", "--json"}).out);
   EXPECT_TRUE(listed["devices"][0]["container_name"].is_null());
   EXPECT_NE(shown.out.find("NVIDIA: " + told + "\n"), std::string::npos) << shown.out;
+  // Docker does not read it, so that a lost GPU would be handed in by its number.
+  muster_.set("CUDA_VISIBLE_DEVICES", "1");
+  expect_error("container", {"--api", "vllm", "--model", tiny_model(), "--devices", "cuda:0"}, 6,
+               told);
 }
 
 TEST_F(DeployCommand, ShowsWhatContainersCanUseWithoutAModel) {
