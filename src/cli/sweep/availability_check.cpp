@@ -128,9 +128,13 @@ void add_to(PointAvailability& all, const PointAvailability& more) {
 
 }  // namespace
 
-void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found) {
+void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found,
+                   std::optional<std::uint32_t> most) {
   if (!takes_all_gpus(list)) return;
+  // Where no GPU is left, what was found are the CPUs in their stead.
+  const bool has_gpus = std::ranges::any_of(inventory.gpus, &Device::is_usable);
   for (const auto& gpu : inventory.gpus) {
+    if (most && has_gpus && found.requested.size() >= *most) return;
     if (gpu.lost_reason.empty()) continue;
     const auto reason = fmt::format("{} is lost: {}", gpu.name(), gpu.lost_reason);
     const bool is_said = std::ranges::any_of(found.errors, [&](const auto& error) {
@@ -191,6 +195,7 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
       std::ranges::any_of(lists, [](const NamedDevices& one) { return may_name_gpus(one.list); });
   const auto facts = MUSTER_TRY(look_at_devices(context, wants_gpus));
   const auto checks = checks_of(facts);
+  const auto most = context.config.count(SettingId::DeviceCountMost);
   for (const auto& named : lists) {
     const auto& list = named.list;
     const auto at_place = [&named](const Error& error) {
@@ -205,7 +210,7 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
       MUSTER_TRY(check_count(context.config, named, found->requested.size()));
     }
     leave_out_unfit(*found, checks);
-    add_lost_gpus(list, facts.inventory, *found);
+    add_lost_gpus(list, facts.inventory, *found, config.is_remote() ? std::nullopt : most);
     if (!config.is_remote()) devices.machines[list] = hardware_of(*found, facts.inventory);
     const auto point = as_point(*found);
     add_to(devices.all, point);
@@ -221,7 +226,7 @@ Result<std::vector<Device>> fit_devices(const CommandContext& context, const std
   auto found = MUSTER_TRY(
       request_devices(names, facts.inventory, context.config.count(SettingId::CoresPerDevice)));
   leave_out_unfit(found, checks_of(facts));
-  add_lost_gpus(list, facts.inventory, found);
+  add_lost_gpus(list, facts.inventory, found, context.config.count(SettingId::DeviceCountMost));
   std::erase_if(found.devices, [&](const Device& device) {
     return std::ranges::find(found.available, device.name()) == found.available.end();
   });

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,12 @@ std::string hardware_of(const Availability& found, const Inventory& inventory);
 
 /// The GPUs that are lost are devices that were asked for and cannot be used where a list means all
 /// of them ("auto", "cuda"): each with its driver's words, where `found` does not say them already.
-/// "2xcuda" is met by any two that work. Threads: pure.
-void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found);
+/// "2xcuda" is met by any two that work.
+///
+/// most: no more devices are used (device_count_most); none is missing where so many were found and
+/// a GPU is left. Threads: pure.
+void add_lost_gpus(const std::string& list, const Inventory& inventory, Availability& found,
+                   std::optional<std::uint32_t> most = std::nullopt);
 
 /// The devices that a list means here and that are fit, for a file that is to be written. Of GPUs
 /// that are lost and that it could have meant it warns.

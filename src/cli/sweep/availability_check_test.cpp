@@ -61,6 +61,29 @@ TEST(AddLostGpus, TheyAreMissingWhereAllGpusAreMeant) {
   }
 }
 
+// With device_count_most 1 cuda:0 alone would be used, whatever became of the others.
+TEST(AddLostGpus, NoneIsMissingWhereAsManyAsMayBeUsedAreThere) {
+  Inventory inventory;
+  inventory.gpus.resize(3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    inventory.gpus[i].kind = DeviceKind::Cuda;
+    inventory.gpus[i].index = i;
+  }
+  inventory.gpus[1].lost_reason = inventory.gpus[2].lost_reason = "GPU is lost (NVML 15)";
+  Availability well;
+  well.requested = well.available = {"cuda:0"};
+  auto found = well;
+  add_lost_gpus("auto", inventory, found, 1);
+  EXPECT_TRUE(found.all_available());
+  add_lost_gpus("auto", inventory, found, 2);
+  EXPECT_EQ(found.unavailable, std::vector<std::string>{"cuda:1"});
+  inventory.gpus = {inventory.gpus[1]};
+  auto cpus = well;
+  cpus.requested = cpus.available = {"cpu:0"};
+  add_lost_gpus("auto", inventory, cpus, 1);
+  EXPECT_EQ(cpus.unavailable, std::vector<std::string>{"cuda:1"}) << "a CPU stands in for it";
+}
+
 TEST(AddLostGpus, WhatIsSaidAlreadyIsNotSaidTwice) {
   Inventory inventory;
   inventory.gpus.resize(1);
