@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/doctor_facts.h"
 #include "cli/doctor_view.h"
+#include "cli/sweep/availability_check.h"
 #include "cli/telemetry_options.h"
 #include "doctor/checks.h"
 #include "doctor/compute_product.h"
@@ -113,6 +114,7 @@ Result<DoctorReport> make_report(const CommandContext& context) {
   report.machine = facts.snapshot.machine;
   report.availability = MUSTER_TRY(
       request_devices(list, facts.inventory, context.config.count(SettingId::CoresPerDevice)));
+  add_lost_gpus(list, facts.inventory, report.availability);
   const auto requested = check_requested(report.availability);
   // A first time for the devices that need no test: they are unfit already.
   auto fit = report.availability;
