@@ -47,7 +47,8 @@ bool computes_decoders(const Device& device) {
 
 void tell_lost_gpus(const CommandContext& context, const std::string& names,
                     const Inventory& inventory, const std::vector<Device>& chosen) {
-  const auto lost = lost_gpus_notice(names, inventory, chosen);
+  const auto most = context.config.count(SettingId::DeviceCountMost);
+  const auto lost = lost_gpus_notice(names, inventory, chosen, most);
   if (lost) say(Tone::Warning, *lost, context.color);
 }
 

@@ -188,7 +188,9 @@ Status fill_machine_options(const CommandContext& context, const std::string& de
   const auto found = MUSTER_TRY(find_machine(config, context.clock, may_name_gpus(devices)));
   options.devices = MUSTER_TRY(chosen_devices(config, devices, found.inventory));
   if (device_most && *device_most < options.devices.size()) options.devices.resize(*device_most);
-  if (const auto lost = lost_gpus_notice(devices, found.inventory, options.devices)) {
+  std::optional<std::size_t> most = config.count(SettingId::DeviceCountMost);
+  if (device_most) most = std::min(*device_most, most.value_or(*device_most));
+  if (const auto lost = lost_gpus_notice(devices, found.inventory, options.devices, most)) {
     say(Tone::Warning, *lost, context.color);
   }
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;

@@ -136,6 +136,26 @@ void use_as_named(Device& gpu, const DeviceStatus& status, const std::string& vi
   }
 }
 
+// The lost GPUs in whose stead some of `chosen` are, where those are as many as are wanted: GPUs
+// are taken in their order. CPUs are in the stead of all where no GPU is left, else of none.
+Inventory missed_by(const std::vector<Device>& chosen, const Inventory& inventory) {
+  if (std::none_of(inventory.gpus.begin(), inventory.gpus.end(),
+                   [](const Device& gpu) { return gpu.is_usable(); })) {
+    return inventory;
+  }
+  const auto place = [](const Device& gpu) {
+    return std::pair(gpu.index, gpu.slice ? *gpu.slice + 1 : 0U);
+  };
+  Inventory missed;
+  for (const auto& gpu : inventory.gpus) {
+    const bool has_later = std::any_of(chosen.begin(), chosen.end(), [&](const Device& other) {
+      return other.kind == DeviceKind::Cuda && place(other) > place(gpu);
+    });
+    if (has_later) missed.gpus.push_back(gpu);
+  }
+  return missed;
+}
+
 }  // namespace
 
 CudaVariables CudaVariables::of_environment() {
@@ -164,9 +184,12 @@ void mark_lost(std::vector<Device>& gpus, const std::vector<DeviceStatus>& watch
 }
 
 std::optional<std::string> lost_gpus_notice(std::string_view names, const Inventory& inventory,
-                                            const std::vector<Device>& chosen) {
-  const auto lost = lost_gpus_text(inventory);
-  if (lost.empty() || !takes_gpus_there_are(names)) return std::nullopt;
+                                            const std::vector<Device>& chosen,
+                                            std::optional<std::size_t> most) {
+  if (!takes_gpus_there_are(names)) return std::nullopt;
+  const bool is_complete = !takes_all_gpus(names) || (most && chosen.size() >= *most);
+  const auto lost = lost_gpus_text(is_complete ? missed_by(chosen, inventory) : inventory);
+  if (lost.empty()) return std::nullopt;
   std::vector<std::string> others;
   for (const auto& device : chosen) others.push_back(device.name());
   return fmt::format("{}; the work goes to {}", lost, fmt::join(others, ", "));

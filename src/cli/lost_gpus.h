@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,10 +35,13 @@ void mark_lost(std::vector<Device>& gpus, const std::vector<DeviceStatus>& watch
 
 /// What the user of a list of devices is told where GPUs that it could have meant are lost: "cuda:0
 /// is lost: GPU is lost (NVML 15); the work goes to cuda:1". nullopt: none is, or each device is
-/// named by itself.
+/// named by itself, or those that are lost would not have been taken ("2xcuda" behind two that
+/// work).
 ///
-/// names: as --devices; chosen: what they mean here. Threads: pure.
+/// names: as --devices; chosen: what they mean here; most: no more than so many were taken.
+/// Threads: pure.
 std::optional<std::string> lost_gpus_notice(std::string_view names, const Inventory& inventory,
-                                            const std::vector<Device>& chosen);
+                                            const std::vector<Device>& chosen,
+                                            std::optional<std::size_t> most = std::nullopt);
 
 }  // namespace muster

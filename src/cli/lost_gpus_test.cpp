@@ -186,6 +186,27 @@ TEST(LostGpusNotice, IsNoneWhereEachDeviceIsNamedOrNoneIsLost) {
   EXPECT_FALSE(lost_gpus_notice("auto", machine, machine.gpus));
 }
 
+// Two of three are wanted: GPU 2 matters only where it stands in for one before it.
+TEST(LostGpusNotice, IsNoneOfOneThatWouldNotHaveBeenTaken) {
+  auto machine = machine_of_two();
+  machine.gpus.push_back(machine.gpus[1]);
+  machine.gpus[2].index = 2;
+  const auto last_two = std::vector<Device>{machine.gpus[1], machine.gpus[2]};
+  EXPECT_TRUE(lost_gpus_notice("2xcuda", machine, last_two));
+  EXPECT_TRUE(lost_gpus_notice("auto", machine, last_two, 2));
+  machine.gpus[0].lost_reason.clear();
+  machine.gpus[2].lost_reason = kLost;
+  const auto first_two = std::vector<Device>{machine.gpus[0], machine.gpus[1]};
+  EXPECT_FALSE(lost_gpus_notice("2xcuda", machine, first_two));
+  EXPECT_FALSE(lost_gpus_notice("auto", machine, first_two, 2));
+  EXPECT_FALSE(lost_gpus_notice("cuda", machine, {machine.gpus[0]}, 1));
+  EXPECT_EQ(lost_gpus_notice("auto", machine, first_two, 3),
+            "cuda:2 is lost: GPU is lost (NVML 15); the work goes to cuda:0, cuda:1");
+  machine.gpus = {machine.gpus[2]};
+  EXPECT_EQ(lost_gpus_notice("auto", machine, machine.cpus, 1),
+            "cuda:2 is lost: GPU is lost (NVML 15); the work goes to cpu:0");
+}
+
 class LostGpusHere : public testing::Test {
  protected:
   ~LostGpusHere() override {

@@ -166,7 +166,9 @@ Status set_machine(const CommandContext& context, ServeOptions& options) {
   const auto names = MUSTER_TRY(device_names(context, options));
   auto found = MUSTER_TRY(find_machine(config, context.clock, may_name_gpus(names)));
   options.devices = MUSTER_TRY(chosen_devices(config, names, found.inventory));
-  options.lost_gpus = lost_gpus_notice(names, found.inventory, options.devices).value_or("");
+  options.lost_gpus = lost_gpus_notice(names, found.inventory, options.devices,
+                                       config.count(SettingId::DeviceCountMost))
+                          .value_or("");
   options.machine = machine_of(std::move(found), options.devices, "here");
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.cache_folder = MUSTER_TRY(find_cache_folder(config)).path;

@@ -226,12 +226,13 @@ Result<std::vector<Device>> fit_devices(const CommandContext& context, const std
   auto found = MUSTER_TRY(
       request_devices(names, facts.inventory, context.config.count(SettingId::CoresPerDevice)));
   leave_out_unfit(found, checks_of(facts));
-  add_lost_gpus(list, facts.inventory, found, context.config.count(SettingId::DeviceCountMost));
+  const auto most = context.config.count(SettingId::DeviceCountMost);
+  add_lost_gpus(list, facts.inventory, found, most);
   std::erase_if(found.devices, [&](const Device& device) {
     return std::ranges::find(found.available, device.name()) == found.available.end();
   });
   if (!found.devices.empty()) {
-    const auto lost = lost_gpus_notice(list, facts.inventory, found.devices);
+    const auto lost = lost_gpus_notice(list, facts.inventory, found.devices, most);
     if (lost) say(Tone::Warning, *lost, context.color);
     return found.devices;
   }
