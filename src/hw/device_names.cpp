@@ -267,9 +267,11 @@ Result<std::vector<Device>> one_of(std::vector<Device> devices, const Name& name
                fmt::format("no such device: {}; there is {}", name.text, join(names_of(devices)))};
 }
 
+// A lost GPU stands for its slices, of which its driver tells nothing any more.
 Result<std::vector<Device>> one_gpu(const Name& name, const Inventory& inventory) {
   for (const auto& gpu : inventory.gpus) {
-    const bool is_meant = gpu.index == name.index && gpu.slice == name.slice;
+    const bool is_all_of_it = !gpu.lost_reason.empty() && !gpu.slice;
+    const bool is_meant = gpu.index == name.index && (is_all_of_it || gpu.slice == name.slice);
     if (is_meant && !gpu.is_usable()) return unusable_error(gpu, name.text, inventory);
   }
   auto usable = usable_gpus(inventory);

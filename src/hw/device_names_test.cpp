@@ -290,6 +290,15 @@ TEST(ParseDevices, PassesOverALostGpuAndRefusesItByName) {
             "(NVML 15)");
 }
 
+TEST(ParseDevices, ASliceOfALostGpuIsLostWithIt) {
+  auto machine = two_gpu_machine();
+  machine.gpus[1].lost_reason = "GPU is lost (NVML 15)";
+  EXPECT_EQ(names(parse_devices("cuda:1:0", machine, {})),
+            "cuda:1:0 is lost: GPU is lost (NVML 15); usable: cuda:0");
+  EXPECT_EQ(names(parse_devices("cuda:0:0", machine, {})),
+            "no such device: cuda:0:0; there is cuda:0");
+}
+
 TEST(ParseDevices, WithoutAGpuThatWorksTheDriversWordsSayWhy) {
   auto machine = two_gpu_machine();
   machine.gpus.resize(1);
