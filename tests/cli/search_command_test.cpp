@@ -89,7 +89,6 @@ TEST_F(SearchCommand, FindsWhatFitsTheFilter) {
                  "without quotes, as meta.year > 2019");
 }
 
-// The worker for the question starts when the vectors are mapped: it cuts their file.
 // It takes one device, and says which.
 TEST_F(SearchCommand, NamesTheOneDeviceThatIsTakenWhereAGpuIsLost) {
   write_corpus();
@@ -105,6 +104,7 @@ TEST_F(SearchCommand, NamesTheOneDeviceThatIsTakenWhereAGpuIsLost) {
       << found.err;
 }
 
+// The worker for the question starts when the vectors are mapped: it cuts their file.
 TEST_F(SearchCommand, VectorsThatAreCutMeanwhileAreASentence) {
   write_corpus();
   const auto worker = muster_.folder() / "worker";
