@@ -198,7 +198,7 @@ std::string device_details(const DeviceStatus& status) {
   if (xids > 0) pieces.push_back(counted(xids, "XID"));
   if (identity.has_mps_server) pieces.push_back("MPS");
   const bool is_hidden = identity.device.kind == DeviceKind::Cuda && !identity.cuda_ordinal &&
-                         !identity.is_mig_on.value_or(false);
+                         status.lost_reason.empty() && !identity.is_mig_on.value_or(false);
   if (is_hidden) pieces.push_back("hidden from CUDA");
   return fmt::format("{}", fmt::join(pieces, "  "));
 }

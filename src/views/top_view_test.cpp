@@ -294,6 +294,17 @@ TEST(TopView, DropsWhatIsNoNews) {
   EXPECT_TRUE(has(loud, "ECC errors: 3 corrected, 0 not"));
 }
 
+TEST(TopView, ALostDeviceIsNotCalledHidden) {
+  auto data = frame_of(machine_of(1));
+  auto& gpu = data.snapshot.devices[0];
+  gpu.identity.cuda_ordinal.reset();
+  TopState state;
+  state.device = 0;
+  EXPECT_TRUE(has(drawn(data, state, {120, 40}), "hidden from CUDA"));
+  gpu.lost_reason = "GPU is lost (NVML 15)";
+  EXPECT_FALSE(has(drawn(data, state, {120, 40}), "hidden from CUDA"));
+}
+
 TEST(TopView, SaysThatAScreenIsTooSmall) {
   EXPECT_EQ(drawn(frame_of(machine_of(8)), {}, {20, 5}).text,
             "too small: muster\ntop needs 40 x 8,\nthis is 20 x 5; q\nquits\n");
