@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace muster {
 namespace {
 
@@ -49,8 +51,19 @@ std::vector<std::size_t> MeasuringGroups::left() const {
   return computing.empty() && !has_one_ended ? others : computing;
 }
 
+// One that is ended is waited for, unless a call into its driver may hold it for hours.
+bool MeasuringGroups::does_one_measure() const {
+  for (std::size_t i = 0; i < lives_.size(); ++i) {
+    const auto& life = groups_.life(i);
+    if (life.is_probing && !life.is_stuck && !life.is_given_up) return true;
+  }
+  return false;
+}
+
+// One at a time, also when an earlier group greets while a later one measures already.
 std::optional<std::size_t> MeasuringGroups::next() const {
   std::optional<std::size_t> best;
+  if (does_one_measure()) return best;
   for (const auto group : left()) {
     if (!groups_.life(group).is_serving()) continue;
     if (!best || is_before(group, *best)) best = group;
@@ -66,8 +79,13 @@ bool MeasuringGroups::is_before(std::size_t one, std::size_t other) const {
   return is_of_kind(one) && !is_of_kind(other);
 }
 
-void MeasuringGroups::on_asked(std::size_t group) {
+std::string MeasuringGroups::on_asked(std::size_t group) {
   if (!kind_) kind_ = groups_.life(group).leader().kind;
+  const auto before = std::exchange(asked_, group);
+  if (!before || *before == group) return "";
+  const auto& life = groups_.life(*before);
+  return fmt::format("precisions are measured here, as the worker on {} {}", life.name,
+                     life.is_stuck ? "does not end" : "ended");
 }
 
 void MeasuringGroups::note_ends() {

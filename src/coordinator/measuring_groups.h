@@ -25,13 +25,15 @@ class MeasuringGroups {
   /// groups: outlives it. What ended before does not count.
   MeasuringGroups(const WorkerGroups& groups, std::size_t count);
 
-  /// Whom to ask now; nullopt: none is left, or those that are have still to start.
+  /// Whom to ask now; nullopt: one measures, none is left, or those that are have still to start.
   std::optional<std::size_t> next() const;
 
   /// One can be asked, now or once it has started.
   bool is_one_left() const { return !left().empty(); }
 
-  void on_asked(std::size_t group);
+  /// What there is to tell of it: "precisions are measured here, as the worker on cpu:0 ended".
+  /// Empty: nothing, none was asked before it.
+  std::string on_asked(std::size_t group);
 
   /// Counts the lives that have ended. After every step: who has greeted again no longer tells how
   /// its last life ended.
@@ -47,11 +49,13 @@ class MeasuringGroups {
   };
 
   std::vector<std::size_t> left() const;
+  bool does_one_measure() const;
   bool is_before(std::size_t one, std::size_t other) const;
 
   const WorkerGroups& groups_;
-  std::vector<Lives> lives_;        // by group
-  std::optional<DeviceKind> kind_;  // of the first that was asked
+  std::vector<Lives> lives_;          // by group
+  std::optional<DeviceKind> kind_;    // of the first that was asked
+  std::optional<std::size_t> asked_;  // last
   std::string last_end_;
 };
 

@@ -143,6 +143,35 @@ TEST_F(MeasuringGroupsTest, AGpuWithoutItsDriverIsAskedWhereThereIsNoOther) {
   EXPECT_EQ(measuring_->next(), Group(0));
 }
 
+TEST_F(MeasuringGroupsTest, OneMeasuresAtATime) {
+  make({kCpu, kCpu});
+  EXPECT_EQ(measuring_->on_asked(1), "");
+  life(1).is_probing = true;
+  EXPECT_EQ(measuring_->next(), std::nullopt);
+  life(1).end_by = clock_.now();
+  EXPECT_EQ(measuring_->next(), std::nullopt) << "it is killed, and will have ended";
+  life(1).is_probing = false;
+  end(1);
+  EXPECT_EQ(measuring_->next(), Group(0));
+  EXPECT_EQ(measuring_->on_asked(0), "precisions are measured here, as the worker on cpu:1 ended");
+  EXPECT_EQ(measuring_->on_asked(0), "");
+}
+
+// A call into its driver holds it. In a job it is given up then.
+TEST_F(MeasuringGroupsTest, OneThatWasKilledAndDoesNotEndKeepsNoOtherFromMeasuring) {
+  for (const bool gives_up : {false, true}) {
+    make({kCpu, kCpu});
+    ask(0);
+    life(0).is_probing = true;
+    life(0).end_by = clock_.now();
+    life(0).is_stuck = true;
+    life(0).is_given_up = gives_up;
+    EXPECT_EQ(measuring_->next(), Group(1));
+    EXPECT_EQ(measuring_->on_asked(1),
+              "precisions are measured here, as the worker on cpu:0 does not end");
+  }
+}
+
 TEST_F(MeasuringGroupsTest, OneThatDoesNotServeByItselfIsNotWaitedFor) {
   make({kCpu, kCpu, kCpu, kCpu});
   life(0).is_idle = true;

@@ -162,19 +162,10 @@ Result<MeasuredPrecisions> WorkerFleet::probe(const Probe& probe,
   MeasuringGroups measuring(supervisor_, table_.group_count());
   std::optional<std::size_t> asked;
   while (measuring.is_one_left()) {
-    // One at a time, also when an earlier group greets while a later one measures already.
-    bool is_asked = false;
-    for (std::size_t i = 0; i < table_.group_count(); ++i) {
-      is_asked |= supervisor_.life(i).is_probing;
-    }
-    if (const auto next = measuring.next(); !is_asked && next) {
-      if (asked && *asked != *next) {
-        supervisor_.notice(*next, fmt::format("precisions are measured here, as the worker on {} "
-                                              "ended",
-                                              supervisor_.life(*asked).name));
-      }
+    if (const auto next = measuring.next()) {
       asked = next;
-      measuring.on_asked(*next);
+      const auto sentence = measuring.on_asked(*next);
+      if (!sentence.empty()) supervisor_.notice(*next, sentence);
       supervisor_.probe(*next, probe);
     }
     if (cancelled()) return cancelled_error();
