@@ -1,6 +1,7 @@
 // Calls, models and the end of the whole service, on real worker processes.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "serving/serving_fixture.h"
 
@@ -366,9 +367,34 @@ TEST_F(InferenceServiceTest, WhereWorkersThatMeasureEndAnotherDeviceIsMeasured) 
   const auto loaded = wait_for<Loaded>(
       [&](auto on_done) { service_->load_model({.name = "second", .model = tiny()}, on_done); });
   ASSERT_TRUE(loaded) << loaded.error().message;
-  EXPECT_NE(notices_.find("second: its precision is measured on cpu:1 instead: no device can work: "
-                          "cpu:0: worker ended with exit code 3; it last said: told to exit"),
+  EXPECT_NE(notices_.find("second: its precision is settled on cpu:1 instead: cpu:0: worker ended "
+                          "with exit code 3; it last said: told to exit\n"),
             std::string::npos)
+      << notices_;
+}
+
+// No model was to be on it until now, and its worker has not greeted yet.
+TEST_F(InferenceServiceTest, WhereWorkersThatMeasureEndADeviceThatStillStartsIsWaitedFor) {
+  options_.models.front().precision = Precision::Fp32;
+  options_.models.front().devices = {"cpu:0"};
+  ::setenv("ZERO_WORKER", "dim=32", 1);
+  start();
+  ::setenv("ZERO_WORKER", "dim=32 exit_on=0 stop_on=1", 1);
+  std::optional<Result<ServedModelStatus>> loaded;
+  service_->load_model({.name = "second", .model = tiny()},
+                       [&](const Result<ServedModelStatus>& told) { loaded = told; });
+  const std::string told =
+      "second: its precision waits for a device that starts: cpu:0: worker ended with exit code 3";
+  run_until([&] { return loaded || notices_.find(told) != std::string::npos; });
+  ASSERT_FALSE(loaded) << loaded->error().message;
+  run_until([] { return has_stopped_child(); });
+  ::setenv("ZERO_WORKER", "dim=32", 1);
+  const auto pid = service_->fleet().groups[1].pid();
+  ASSERT_TRUE(pid);
+  ::kill(*pid, SIGCONT);
+  run_until([&] { return loaded.has_value(); });
+  ASSERT_TRUE(*loaded) << loaded->error().message;
+  EXPECT_NE(notices_.find("second: its precision is settled on cpu:1 instead: "), std::string::npos)
       << notices_;
 }
 

@@ -166,7 +166,11 @@ class ServingLoop final : public InferenceService {
   Result<std::vector<std::size_t>> devices_of(const ServedModel& model) const;
   bool do_beside(ModelId id, const std::function<void()>& job);
   void on_read(ModelId id, Result<std::unique_ptr<ServingModel>> read);
-  static bool have_greeted(const ServedModel& model, const std::vector<GroupStatus>& devices);
+  bool is_candidate(const ServedModel& model, const std::vector<GroupStatus>& devices,
+                    std::size_t device, const std::set<std::size_t>& died_on) const;
+  bool is_device_known(const ServedModel& model, const std::vector<GroupStatus>& devices,
+                       const std::set<std::size_t>& died_on) const;
+  bool has_candidate(const Loading& loading, const std::vector<GroupStatus>& devices) const;
   void settle_read_models(const std::vector<GroupStatus>& devices);
   void settle_beside(ModelId id, const std::vector<GroupStatus>& devices);
   void on_settled(ModelId id, std::unique_ptr<ServingModel> model, const Status& settled);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/build_info.h"
@@ -48,6 +49,15 @@ bool can_measure(const GroupStatus& device) {
 // It may yet say which engine it has.
 bool may_greet(const GroupStatus& device) {
   return device.engine_class.empty() && !device.is_to_rest && !device.is_failing;
+}
+
+// Of the only device of a fleet that measures aside, which says it of all that it has.
+std::string_view how_ended(std::string_view why_died) {
+  for (const std::string_view of_all :
+       {"no device can work: ", "no device can measure precisions: "}) {
+    if (why_died.starts_with(of_all)) return why_died.substr(of_all.size());
+  }
+  return why_died;
 }
 
 }  // namespace
@@ -226,17 +236,37 @@ void ServingLoop::on_read(ModelId id, Result<std::unique_ptr<ServingModel>> read
   settle_read_models(fleet_->groups());
 }
 
-// Where its precision is to be measured: the first of its devices that may, whichever of them are
-// slower to start. Else any has said which engine it has. Or none will.
-bool ServingLoop::have_greeted(const ServedModel& model, const std::vector<GroupStatus>& devices) {
+// One of its devices. Where workers have ended that measured it: another one of their kind.
+bool ServingLoop::is_candidate(const ServedModel& model, const std::vector<GroupStatus>& devices,
+                               std::size_t device, const std::set<std::size_t>& died_on) const {
+  if (!is_asked_for(model, devices[device])) return false;
+  if (died_on.empty()) return true;
+  const auto kind = options_.devices[*died_on.begin()].kind;
+  return !died_on.contains(device) && options_.devices[device].kind == kind;
+}
+
+// Whether it is known where its precision is to be measured: the first of its devices that may,
+// whichever of them are slower to start. Else any has said which engine it has. Or none will.
+bool ServingLoop::is_device_known(const ServedModel& model, const std::vector<GroupStatus>& devices,
+                                  const std::set<std::size_t>& died_on) const {
   bool is_one_to_come = false;
-  for (const auto& device : devices) {
-    if (!is_asked_for(model, device)) continue;
-    if (model.precision && !device.engine_class.empty()) return true;
-    if (!is_one_to_come && can_measure(device)) return true;
-    is_one_to_come = is_one_to_come || may_greet(device);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!is_candidate(model, devices, i, died_on)) continue;
+    if (model.precision && !devices[i].engine_class.empty()) return true;
+    if (!is_one_to_come && can_measure(devices[i])) return true;
+    is_one_to_come = is_one_to_come || may_greet(devices[i]);
   }
   return !is_one_to_come;
+}
+
+// One that can measure it, or may once it has started.
+bool ServingLoop::has_candidate(const Loading& loading,
+                                const std::vector<GroupStatus>& devices) const {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const bool may_measure = can_measure(devices[i]) || may_greet(devices[i]);
+    if (may_measure && is_candidate(loading.asked, devices, i, loading.died_on)) return true;
+  }
+  return false;
 }
 
 // One after the other, so that each is measured on a device that is not drained by then.
@@ -247,7 +277,8 @@ void ServingLoop::settle_read_models(const std::vector<GroupStatus>& devices) {
     return;
   }
   const auto due = std::find_if(loading_.begin(), loading_.end(), [&](const auto& entry) {
-    return entry.second.read && have_greeted(entry.second.asked, devices);
+    const auto& loading = entry.second;
+    return loading.read && is_device_known(loading.asked, devices, loading.died_on);
   });
   if (due != loading_.end()) settle_beside(due->first, devices);
 }
@@ -262,6 +293,10 @@ void ServingLoop::settle_beside(ModelId id, const std::vector<GroupStatus>& devi
   const Settling settling{.device = device_to_measure(loading.asked, devices, loading.died_on),
                           .why_none = is_one_awake ? why_awake : "every device is drained"};
   settling_ = settling;
+  if (settling.device && !loading.died_on.empty()) {
+    notice(fmt::format("{}: its precision is settled on {} instead: {}", loading.read->name,
+                       options_.devices[*settling.device].name(), how_ended(loading.why_died)));
+  }
   const auto model = std::make_shared<std::unique_ptr<ServingModel>>(std::move(loading.read));
   const bool is_taken =
       do_beside(id, [this, id, model, settling,
@@ -286,19 +321,21 @@ void ServingLoop::on_settled(ModelId id, std::unique_ptr<ServingModel> model,
   const auto found = loading_.find(id);
   if (found == loading_.end()) return;  // the server ends
   auto& loading = found->second;
-  std::optional<std::size_t> next;
-  if (!settled && settled.error().kind == ErrorKind::Unavailable && measured) {
+  const auto devices = fleet_->groups();
+  const bool has_died = !settled && settled.error().kind == ErrorKind::Unavailable && measured;
+  if (has_died) {
     loading.died_on.insert(*measured);
     loading.why_died = settled.error().message;
-    next = device_to_measure(loading.asked, fleet_->groups(), loading.died_on);
   }
   if (settled) {
     place_opened(id, std::move(model));
-  } else if (next) {
-    notice(fmt::format("{}: its precision is measured on {} instead: {}", model->name,
-                       options_.devices[*next].name(), settled.error().message));
-    loading.read = std::move(model);
   } else if (settled.error().kind == ErrorKind::Cancelled) {
+    loading.read = std::move(model);
+  } else if (has_died && has_candidate(loading, devices)) {
+    if (!is_device_known(loading.asked, devices, loading.died_on)) {
+      notice(fmt::format("{}: its precision waits for a device that starts: {}", model->name,
+                         how_ended(loading.why_died)));
+    }
     loading.read = std::move(model);
   } else {
     fail_loading(id, settled.error());
@@ -307,15 +344,11 @@ void ServingLoop::on_settled(ModelId id, std::unique_ptr<ServingModel> model,
 }
 
 // The first of its devices that works and that no operator has drained; nullopt: there is none.
-// Where workers have ended that measured it: another one of that kind.
 std::optional<std::size_t> ServingLoop::device_to_measure(
     const ServedModel& model, const std::vector<GroupStatus>& devices,
     const std::set<std::size_t>& died_on) const {
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const bool is_untried =
-        died_on.empty() || (!died_on.contains(i) &&
-                            options_.devices[i].kind == options_.devices[*died_on.begin()].kind);
-    if (is_untried && is_asked_for(model, devices[i]) && can_measure(devices[i])) return i;
+    if (is_candidate(model, devices, i, died_on) && can_measure(devices[i])) return i;
   }
   return std::nullopt;
 }

@@ -12,6 +12,7 @@
 //   full_on=103   likewise to a batch that holds this token id
 //   exit_at_start says a last word and exits with 3 before it greets
 //   exit_on=1     the same on the CPU device of that index
+//   stop_on=1     stops before it greets on the CPU device of that index
 //   fail_load     cannot load the model
 //   fail_model=2  cannot load the model of that number
 //   full_at=1     has no memory to load a model on the CPU device of that index
@@ -278,6 +279,7 @@ Status run(std::string_view device, char* models_argument) {
     std::exit(3);
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (is_on(orders, "stop_on", device)) ::raise(SIGSTOP);
   MUSTER_TRY(send(
       MessageType::Hello, 0,
       encode(Hello{.build = claimed_build(orders), .engine_class = class_of(orders, device)})));
