@@ -45,15 +45,22 @@ std::optional<CallError> wrong_bias(const ServingDecoder& decoder, const Generat
 }
 
 // What a load's error or a worker said is in the log and with the model's state: it names files,
-// which are not for everybody. How workers that never start have ended is told.
+// which are not for everybody. How workers that never start have ended is told, unless it is memory
+// that keeps another device from the model.
 std::string why_none(const ServingDecoder& decoder) {
   const auto& fleet = *decoder.fleet;
   if (fleet.is_to_rest()) return fmt::format("every device of {} is drained", decoder.name);
-  for (const auto& group : fleet.groups()) {
-    if (group.start_failure.empty()) continue;
-    return fmt::format("no device can load {}: {}", decoder.name, group.start_failure);
+  const auto groups = fleet.groups();
+  const auto is_one_to_wait_for =
+      std::any_of(groups.begin(), groups.end(),
+                  [](const DecoderGroupView& group) { return group.waits_for_memory; });
+  const auto failed = std::find_if(groups.begin(), groups.end(), [](const DecoderGroupView& group) {
+    return !group.start_failure.empty();
+  });
+  if (is_one_to_wait_for || failed == groups.end()) {
+    return fmt::format("no device can load {}", decoder.name);
   }
-  return fmt::format("no device can load {}", decoder.name);
+  return fmt::format("no device can load {}: {}", decoder.name, failed->start_failure);
 }
 
 }  // namespace

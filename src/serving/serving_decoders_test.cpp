@@ -311,6 +311,16 @@ TEST_F(ServingDecodersTest, ADecoderWhoseWorkersNeverStartIsHopelessUnlessAnothe
   EXPECT_EQ(answer({.model = "second", .text = "a"}).text, kWhole);
 }
 
+// The workers of cpu:0 never start, and cpu:1 may have memory later.
+TEST_F(ServingDecodersTest, CallersAreNotToldOfWorkersThatNeverStartWhereADeviceWaitsForMemory) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start("full_on=1 exit_at_load");
+  run_until([&] { return !hosted("chat")->devices[0].start_failure.empty(); });
+  EXPECT_TRUE(hosted("chat")->devices[1].waits_for_memory);
+  EXPECT_EQ(message(answer({.text = "a"})), "no device can load chat");
+}
+
 TEST_F(ServingDecodersTest, ADecoderWhoseWorkerIsKilledWhileItLoadsIsThereAllTheSame) {
   start();
   ::setenv("COUNTING_WORKER", "hang_at_load", 1);

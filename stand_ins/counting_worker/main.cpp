@@ -22,6 +22,7 @@
 //   fail_load     cannot load the decoder
 //   no_prefix_cache  cannot load it with one
 //   int8_cache    cannot load it with another cache than one in 8 bits
+//   full_on=1     has no memory to load it on the CPU device of that index
 //   die_at_load   aborts in place of loading it
 //   exit_at_load  says a last word and exits with 3 there
 //   hang_at_load  stops (SIGSTOP) there
@@ -53,6 +54,7 @@
 #include "base/build_info.h"
 #include "base/text.h"
 #include "net/frame_channel.h"
+#include "spec/worker_arguments.h"
 #include "wire/generation_messages.h"
 #include "wire/messages.h"
 
@@ -94,7 +96,8 @@ Status send(MessageType type, std::uint64_t id, const std::vector<std::byte>& pa
 /// How many tokens this process has sent.
 class Counting {
  public:
-  explicit Counting(Orders orders) : orders_(std::move(orders)) {}
+  Counting(Orders orders, std::string device)
+      : orders_(std::move(orders)), device_(std::move(device)) {}
 
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
     switch (static_cast<MessageType>(header.type)) {
@@ -129,6 +132,10 @@ class Counting {
 
   Status on_load(const LoadDecoder& load) {
     has_prefix_cache_ = load.has_prefix_cache;
+    if (orders_.count("full_on") > 0 && device_ == fmt::format("cpu:{}", orders_.at("full_on"))) {
+      const Error error{ErrorKind::ResourceExhausted, "told to be full"};
+      return send(MessageType::LoadFailed, 0, encode(LoadFailed{load.model_id, error}));
+    }
     if (orders_.count("die_at_load") > 0) std::abort();
     if (orders_.count("exit_at_load") > 0) {
       fmt::print(stderr, "told to exit\n");
@@ -288,18 +295,19 @@ class Counting {
   }
 
   const Orders orders_;
+  const std::string device_;
   bool has_prefix_cache_ = false;
   std::vector<Generate> served_;  // with their replies
   std::uint32_t sent_ = 0;
 };
 
-Status run() {
+Status run(std::string device) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto orders = read_orders();
   Hello hello{.build = std::string(build_name()), .engine_class = "counting"};
   if (orders.count("other_build") > 0) hello.build = "0.0.1 (other)";
   MUSTER_TRY(send(MessageType::Hello, 0, encode(hello)));
-  Counting counting(orders);
+  Counting counting(orders, std::move(device));
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
     return counting.on_frame(header, payload);
   });
@@ -308,4 +316,10 @@ Status run() {
 }  // namespace
 }  // namespace muster
 
-int main() { return muster::run() ? 0 : 1; }
+int main(int argc, char** argv) {
+  std::string device;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (argv[i] == muster::kWorkerDeviceFlag) device = argv[i + 1];
+  }
+  return muster::run(std::move(device)) ? 0 : 1;
+}
