@@ -318,6 +318,28 @@ TEST_F(DecoderMeasuringTest, WhereItsWorkerDiesAnotherDeviceIsMeasured) {
   EXPECT_TRUE(has_kept_verdict());
 }
 
+// It has waited for five minutes for the loads of cpu:0, and has not yet for those of cpu:1.
+TEST_F(DecoderMeasuringTest, WhereItsWorkerDiesTheLoadsOfTheOtherDeviceAreWaitedForToo) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  bool is_any_loading = true;
+  is_loading_ = [&](std::size_t) { return is_any_loading; };
+  start_loading("hang_at_probe");
+  int turns = 0;
+  run_until([&] { return ++turns == 3; });  // it has looked, and waits since now
+  EXPECT_EQ(shown("chat").reason, "its precision is to be measured");
+  clock_.ahead = std::chrono::seconds(301);
+  const auto worker = wait_for_stopped_worker();
+  EXPECT_EQ(shown("chat").reason, "its precision is being measured");
+  ::setenv("COUNTING_WORKER", "", 1);
+  ::kill(worker, SIGKILL);
+  run_until([&] { return shown("chat").reason == "its precision is to be measured"; });
+  is_any_loading = false;
+  run_until([&] { return shown("chat").state == ModelState::Ready; });
+  EXPECT_TRUE(has_kept_verdict()) << "nothing disturbed it: " << shown("chat").precision_reason;
+  service_.reset();  // it asks whether anything loads
+}
+
 TEST_F(DecoderMeasuringTest, WhereAWorkerDiesOnEachDeviceNothingIsMeasured) {
   options_.devices.resize(2);
   options_.devices[1].index = 1;

@@ -74,7 +74,8 @@ class GenerationServiceTest : public testing::Test {
         {.on_notice = [this](const std::string& text,
                              const std::optional<std::string>&) { notices_ += text + "\n"; },
          .on_fatal = [](const Error& error) { FAIL() << error.message; },
-         .memory_available = memory_available_},
+         .memory_available = memory_available_,
+         .is_loading = is_loading_},
         clock_);
     ASSERT_TRUE(service) << service.error().message;
     service_ = *std::move(service);
@@ -164,6 +165,7 @@ class GenerationServiceTest : public testing::Test {
   ModelRoster roster_{16};
   ServeOptions options_;
   std::function<std::optional<std::uint64_t>()> memory_available_;
+  std::function<bool(std::size_t device)> is_loading_;
   std::string notices_;
   std::unique_ptr<GenerationService> service_;
 };

@@ -183,6 +183,7 @@ void ServingDecoders::on_settled(std::uint64_t id, Result<Settled> settled) {
   if (found != openings_.end() && !settled && trial.has_died->load()) {
     found->second.died_on.insert(trial.device);
     found->second.why_died = settled.error().message;
+    found->second.waits_until.reset();  // that was for what is loaded on this device
   }
   if (found != openings_.end() && settled) {
     Opened opened{.decoder = std::move(found->second.read), .need = std::move(settled->need)};
