@@ -308,10 +308,9 @@ TEST_F(DecoderMeasuringTest, WhereItsWorkerDiesAnotherDeviceIsMeasured) {
   ::setenv("COUNTING_WORKER", "", 1);
   ::kill(worker, SIGKILL);
   run_until([&] { return shown("chat").state == ModelState::Ready; });
-  EXPECT_NE(
-      notices_.find("chat: its precision is measured on cpu:1 instead: cpu:0: the worker died "
-                    "(signal 9 (Killed)"),
-      std::string::npos)
+  EXPECT_NE(notices_.find("chat: its precision is settled on cpu:1 instead: cpu:0: the worker died "
+                          "(signal 9 (Killed)"),
+            std::string::npos)
       << notices_;
   EXPECT_EQ(shown("chat").precision, DecoderPrecision::Bf16);
   EXPECT_TRUE(shown("chat").precision_reason.starts_with("measured: "));
@@ -368,11 +367,11 @@ TEST_F(DecoderMeasuringTest, WhereTheOtherDeviceIsDrainedThenTheFirstIsMeasuredA
   ::setenv("COUNTING_WORKER", "", 1);
   service_->decoders().drain(1);
   run_until([&] { return shown("chat").is_precision_known; });
-  EXPECT_NE(notices_.find("chat: its precision is measured on cpu:0 again: cpu:0: the worker died "
+  EXPECT_NE(notices_.find("chat: its precision is settled on cpu:0 again: cpu:0: the worker died "
                           "(signal 9 (Killed)"),
             std::string::npos)
       << notices_;
-  EXPECT_EQ(notices_.find("measured on cpu:0 instead"), std::string::npos) << notices_;
+  EXPECT_EQ(notices_.find("settled on cpu:0 instead"), std::string::npos) << notices_;
 }
 
 // ---- Devices that are drained ----

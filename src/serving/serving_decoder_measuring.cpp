@@ -147,14 +147,14 @@ void ServingDecoders::measure_next() {
   if (is_waiting && !measurement_) measure_timer_->set(clock_.now() + kLookPeriod);
 }
 
-// devices: on which it may be measured; the one with the most cores is.
+// devices: on which it may be measured; the one with the most cores is, unless its verdict is kept.
 void ServingDecoders::begin_measurement(std::uint64_t id, const std::vector<std::size_t>& devices) {
   const auto& opening = openings_.at(id);
   const auto& decoder = *opening.read;
   const auto device = widest(devices);
   if (!opening.why_died.empty()) {
     const auto* how = opening.died_on.contains(device) ? "again" : "instead";
-    events_.on_notice(fmt::format("{}: its precision is measured on {} {}: {}", decoder.name,
+    events_.on_notice(fmt::format("{}: its precision is settled on {} {}: {}", decoder.name,
                                   options_.devices[device].name(), how, opening.why_died),
                       std::nullopt);
   }
