@@ -35,6 +35,7 @@ class FleetTest : public testing::Test {
     options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
     options.batch_tokens = 100;
     options.gives_up = gives_up;
+    options.idle = idle_;
     options.is_low_latency = is_low_latency_;
     options.build = std::string(build_name());
     FleetEvents events;
@@ -130,6 +131,7 @@ class FleetTest : public testing::Test {
   SetClock clock_;
   std::unique_ptr<Fleet> fleet_;
   bool is_low_latency_ = true;
+  std::vector<std::size_t> idle_;  // devices
   std::map<ItemKey, int> row_counts_;
   std::map<ItemKey, float> first_;
   std::map<ItemKey, float> second_;
@@ -336,6 +338,15 @@ TEST_F(FleetTest, SaysWhyNoDeviceCanWork) {
   EXPECT_EQ(classes.error().kind, ErrorKind::Unavailable);
   EXPECT_EQ(classes.error().message,
             "no device can work: cpu:0: worker ended with exit code 3; it last said: told to exit");
+}
+
+TEST_F(FleetTest, SaysWhyNoDeviceCanWorkWhereTheFirstIsIdle) {
+  idle_ = {0};
+  start("exit_at_start");
+  const auto classes = fleet_->wait_for_greetings(kNever);
+  ASSERT_FALSE(classes);
+  EXPECT_EQ(classes.error().message,
+            "no device can work: cpu:1: worker ended with exit code 3; it last said: told to exit");
 }
 
 TEST_F(FleetTest, PassesOnWhyTheModelCannotBeLoaded) {

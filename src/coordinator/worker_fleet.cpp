@@ -142,14 +142,15 @@ Result<std::vector<std::string>> WorkerFleet::wait_for_greetings(
 Error WorkerFleet::no_group_error() const {
   const auto count = table_.group_count();
   if (count == 0) return {ErrorKind::Unavailable, "no device can work: none was named"};
-  const auto& first = supervisor_.life(0);
   bool could_none_load = true;
+  std::string why;  // of the first that tells it: one that is idle has no reason
   for (std::size_t i = 0; i < count; ++i) {
-    could_none_load &= supervisor_.life(i).load_error.has_value();
+    const auto& life = supervisor_.life(i);
+    could_none_load &= life.load_error.has_value();
+    if (why.empty() && !life.reason.empty()) why = fmt::format(": {}: {}", life.name, life.reason);
   }
-  if (could_none_load) return *first.load_error;
-  return {ErrorKind::Unavailable,
-          fmt::format("no device can work: {}: {}", first.name, first.reason)};
+  if (could_none_load) return *supervisor_.life(0).load_error;
+  return {ErrorKind::Unavailable, fmt::format("no device can work{}", why)};
 }
 
 Error WorkerFleet::no_measure_error(const std::string& last_end) const {
