@@ -2,6 +2,7 @@
 
 #include "engine/ops/decoder_kernels.h"
 
+#include "engine/ops/amx_tiles.h"
 #include "engine/ops/bf16_product.h"
 #include "engine/ops/decoder_kernels_by_cpu.h"
 #include "engine/ops/kernels_by_cpu.h"
@@ -30,6 +31,15 @@ DecoderKernels with_extensions(DecoderKernels kernels) {
   return kernels;
 }
 
+DecoderKernels with_tiles(DecoderKernels kernels) {
+  kernels.name = "avx512+vnni+amx";
+  kernels.multiply_bf16 = multiply_bf16_amx;
+  kernels.multiply_q4_0 = multiply_q4_0_amx;
+  kernels.multiply_q4_1 = multiply_q4_1_amx;
+  kernels.multiply_q8_0 = multiply_q8_0_amx;
+  return kernels;
+}
+
 }  // namespace
 
 PanelProduct DecoderKernels::product(WeightFormat format) const {
@@ -55,6 +65,7 @@ std::vector<DecoderKernels> decoder_kernels_available() {
     if (has(kAvx512Kernels)) {
       available.push_back(kAvx512DecoderKernels);
       available.push_back(with_extensions(kAvx512DecoderKernels));
+      if (has_amx_tiles()) available.push_back(with_tiles(available.back()));
     }
   }
   return available;

@@ -1,0 +1,210 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "engine/ops/amx_tiles.h"
+#include "engine/ops/panel_product.h"
+#include "engine/ops/strips.h"
+
+namespace muster::engine {
+
+// `PanelProduct` for weights in blocks of 32 inputs by tiles of bytes: a block of a panel is half a
+// tile, and what the tile gives for it are the exact integer sums that block_product_kernel.h has.
+// They are scaled and added as there, so the bits are the same.
+
+/// From so many rows on tiles are faster than VNNI.
+inline constexpr std::size_t kBlockTileRowsLeast = 8;
+
+/// Where a block's parts stand in a panel. Source: panel_weight.h.
+template <WeightFormat kFormat>
+struct BlockLayout {
+  static constexpr bool kHasMinimum = kFormat == WeightFormat::Q4_1;
+  static constexpr bool kIsBytes = kFormat == WeightFormat::Q8_0;
+  static constexpr std::size_t kHead = (kHasMinimum ? 2 : 1) * kPanelOutputs * sizeof(Float16);
+  static constexpr std::size_t kQuants = kPanelOutputs * kBlockInputs;  // bytes when unpacked
+  static constexpr std::size_t kBytes = kHead + (kIsBytes ? kQuants : kQuants / 2);
+  static constexpr std::int32_t kMiddle = kIsBytes ? 128 : kFormat == WeightFormat::Q4_0 ? 8 : 0;
+};
+
+/// The quants of a block as a tile reads them: 8 rows of 4 inputs of each output.
+template <WeightFormat kFormat>
+[[gnu::always_inline]] inline const std::byte* block_quants(const std::byte* block,
+                                                            std::byte* room) {
+  using Layout = BlockLayout<kFormat>;
+  if constexpr (Layout::kIsBytes) {
+    return block + Layout::kHead;
+  } else {
+    const __m512i low = _mm512_set1_epi8(0x0f);
+#pragma GCC unroll 4
+    for (std::size_t g = 0; g < 4; ++g) {
+      const __m512i both = _mm512_loadu_si512(block + Layout::kHead + g * kTileRowBytes);
+      _mm512_store_si512(room + g * kTileRowBytes, _mm512_and_si512(both, low));
+      _mm512_store_si512(room + (g + 4) * kTileRowBytes,
+                         _mm512_and_si512(_mm512_srli_epi16(both, 4), low));
+    }
+    return room;
+  }
+}
+
+/// A strip of up to 32 rows and up to two panels.
+struct BlockStrip {
+  const ProductRows* x = nullptr;
+  std::size_t row = 0;
+  std::size_t row_count = 0;
+  std::size_t block_count = 0;  // of a row
+};
+
+/// Integer sums of one block, [panels][32 rows][16], by tiles 0 to 3; rows in 4 and 5, quants in 6
+/// and 7.
+template <WeightFormat kFormat, int kRowTiles, int kPanels>
+[[gnu::always_inline]] inline void sum_tile_block(const BlockStrip& strip,
+                                                  const std::byte* const (&panels)[kPanels],
+                                                  std::size_t block,
+                                                  std::int32_t (&sums)[kPanels][512]) {
+  using Layout = BlockLayout<kFormat>;
+  alignas(64) std::byte room[kPanels][Layout::kIsBytes ? 1 : Layout::kQuants];
+  const std::size_t stride = strip.block_count * kBlockInputs;
+  const auto* rows = strip.x->quants + strip.row * stride + block * kBlockInputs;
+  tile_zero<0>();
+  tile_load<6>(block_quants<kFormat>(panels[0], room[0]), kTileRowBytes);
+  tile_load<4>(rows, stride);
+  tile_add_signed_unsigned<0, 4, 6>();
+  tile_store<0>(sums[0], kTileRowBytes);
+  if constexpr (kPanels == 2) {
+    tile_zero<1>();
+    tile_load<7>(block_quants<kFormat>(panels[1], room[1]), kTileRowBytes);
+    tile_add_signed_unsigned<1, 4, 7>();
+    tile_store<1>(sums[1], kTileRowBytes);
+  }
+  if constexpr (kRowTiles == 2) {
+    tile_zero<2>();
+    tile_load<5>(rows + kTileRows * stride, stride);
+    tile_add_signed_unsigned<2, 5, 6>();
+    tile_store<2>(sums[0] + 256, kTileRowBytes);
+    if constexpr (kPanels == 2) {
+      tile_zero<3>();
+      tile_add_signed_unsigned<3, 5, 7>();
+      tile_store<3>(sums[1] + 256, kTileRowBytes);
+    }
+  }
+}
+
+/// totals += the block's sums, scaled.
+template <typename Simd, WeightFormat kFormat, int kPanels>
+[[gnu::always_inline]] inline void scale_tile_block(const BlockStrip& strip,
+                                                    const std::byte* const (&panels)[kPanels],
+                                                    std::size_t block,
+                                                    const std::int32_t (&sums)[kPanels][512],
+                                                    float (&totals)[kPanels][512]) {
+  using Layout = BlockLayout<kFormat>;
+  typename Simd::Vector scales[kPanels], minima[kPanels];
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    const auto* halves = reinterpret_cast<const Float16*>(panels[p]);
+    scales[p] = Simd::load(halves);
+    if constexpr (Layout::kHasMinimum) minima[p] = Simd::load(halves + kPanelOutputs);
+  }
+  std::size_t at = strip.row * strip.block_count + block;
+  for (std::size_t i = 0; i < strip.row_count; ++i, at += strip.block_count) {
+    const auto scale = Simd::broadcast(strip.x->scales[at]);
+    const __m512i middle = _mm512_set1_epi32(Layout::kMiddle * strip.x->sums[at]);
+#pragma GCC unroll 2
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      __m512i whole = _mm512_load_si512(sums[p] + i * kPanelOutputs);
+      if constexpr (Layout::kMiddle != 0) whole = _mm512_sub_epi32(whole, middle);
+      float* total = totals[p] + i * kPanelOutputs;
+      auto value = Simd::multiply_add(_mm512_cvtepi32_ps(whole), Simd::multiply(scales[p], scale),
+                                      Simd::load(total));
+      if constexpr (Layout::kHasMinimum) {
+        value =
+            Simd::multiply_add(minima[p], Simd::broadcast(strip.x->scaled_sums[at]), value);
+      }
+      Simd::store(total, value);
+    }
+  }
+}
+
+template <typename Simd, WeightFormat kFormat, int kRowTiles, int kPanels>
+void multiply_block_tiles(const PanelWeight& weight, std::size_t panel, const BlockStrip& strip,
+                          const ProductOut& out) {
+  using Layout = BlockLayout<kFormat>;
+  alignas(64) std::int32_t sums[kPanels][512];
+  alignas(64) float totals[kPanels][512];
+  const std::byte* panels[kPanels];
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    panels[p] = weight.panel(panel + p);
+    const auto first = weight.bias() == nullptr
+                           ? Simd::broadcast(0)
+                           : Simd::load(weight.bias() + (panel + p) * kPanelOutputs);
+    for (std::size_t i = 0; i < strip.row_count; ++i) {
+      Simd::store(totals[p] + i * kPanelOutputs, first);
+    }
+  }
+  for (std::size_t block = 0; block < strip.block_count; ++block) {
+    sum_tile_block<kFormat, kRowTiles, kPanels>(strip, panels, block, sums);
+    scale_tile_block<Simd, kFormat, kPanels>(strip, panels, block, sums, totals);
+    for (auto& from : panels) from += Layout::kBytes;
+  }
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    const std::size_t column = (panel + p) * kPanelOutputs;
+    const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
+    for (std::size_t i = 0; i < strip.row_count; ++i) {
+      float* to = out.out + (strip.row + i) * out.stride + column;
+      auto value = Simd::load(totals[p] + i * kPanelOutputs);
+      if (out.adds) value = Simd::add(value, Simd::load_first(to, column_count));
+      Simd::store_first(to, value, column_count);
+    }
+  }
+}
+
+/// Tiles of rows, of which the last has so many, and of quants, half a tile each.
+template <int kRowTiles>
+TileShapes block_tile_shapes(std::size_t last_rows) {
+  TileShapes shapes;
+  for (const std::size_t tile : {0U, 1U}) {
+    shapes.set(tile, kRowTiles == 1 ? last_rows : kTileRows, kTileRowBytes);
+    shapes.set(tile + 2, last_rows, kTileRowBytes);
+    shapes.set(tile + 6, kBlockInputs / 4, kTileRowBytes);
+  }
+  shapes.set(4, kRowTiles == 1 ? last_rows : kTileRows, kBlockInputs);
+  shapes.set(5, last_rows, kBlockInputs);
+  return shapes;
+}
+
+template <typename Simd, WeightFormat kFormat, int kRowTiles>
+void multiply_block_strips(const PanelWeight& weight, std::size_t panel_begin,
+                           std::size_t panel_end, const ProductRows& x, std::size_t row,
+                           std::size_t row_count, const ProductOut& out) {
+  constexpr std::size_t kStrip = kRowTiles * kTileRows;
+  for_each_strip<2>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
+    for (std::size_t at = 0; at < row_count; at += kStrip) {
+      const BlockStrip strip{&x, row + at, std::min(kStrip, row_count - at),
+                             weight.in_size() / kBlockInputs};
+      multiply_block_tiles<Simd, kFormat, kRowTiles, int{kPanels}>(weight, panel_begin + panel,
+                                                                   strip, out);
+    }
+  });
+}
+
+template <typename Simd, WeightFormat kFormat>
+void multiply_blocks_by_tiles(const PanelWeight& weight, std::size_t panel_begin,
+                              std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
+  const std::size_t whole = x.count / (2 * kTileRows) * (2 * kTileRows);
+  const std::size_t rest = x.count - whole;
+  const TileUse use(whole > 0 || rest > kTileRows ? block_tile_shapes<2>(kTileRows)
+                                                  : block_tile_shapes<1>(rest));
+  if (whole > 0) {
+    multiply_block_strips<Simd, kFormat, 2>(weight, panel_begin, panel_end, x, 0, whole, out);
+  }
+  if (rest > kTileRows) {
+    TileUse::set(block_tile_shapes<2>(rest - kTileRows));
+    multiply_block_strips<Simd, kFormat, 2>(weight, panel_begin, panel_end, x, whole, rest, out);
+  } else if (rest > 0) {
+    if (whole > 0) TileUse::set(block_tile_shapes<1>(rest));
+    multiply_block_strips<Simd, kFormat, 1>(weight, panel_begin, panel_end, x, whole, rest, out);
+  }
+}
+
+}  // namespace muster::engine
