@@ -26,6 +26,12 @@ RowForms forms_of(const std::vector<DecoderLayer>& layers, PanelMatrix DecoderLa
   return forms;
 }
 
+// Rows that come as float32, whatever is read of them.
+RowForms and_fp32(RowForms forms) {
+  forms.fp32 = true;
+  return forms;
+}
+
 }  // namespace
 
 DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights, ThreadTeam& team,
@@ -41,18 +47,20 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
   hidden_ = CountedArray<float>(row_count_max * hidden);
   if (spec.has_post_norms) part_ = CountedArray<float>(row_count_max * hidden);
   qkv_ = CountedArray<float>(row_count_max * (query_size_ + 2 * key_size_));
-  const auto forms = forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up);
+  const auto forms =
+      and_fp32(forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up));
   normed_ = RowBuffer(row_count_max, hidden, forms);
   if (spec.is_parallel) second_normed_ = RowBuffer(row_count_max, hidden, forms);
-  attended_ = RowBuffer(row_count_max, query_size_, forms_of(layers, &DecoderLayer::attention_out));
+  attended_ = RowBuffer(row_count_max, query_size_,
+                        and_fp32(forms_of(layers, &DecoderLayer::attention_out)));
   if (layers.front().experts.empty()) {
-    const auto forms_down = forms_of(layers, &DecoderLayer::down);
-    inner_ = CountedArray<float>(row_count_max * layers.front().up.out_size());
-    gated_ = RowBuffer(row_count_max, spec.intermediate_size, forms_down);
+    gated_product_.emplace(spec, team, row_count_max);
+    gated_ =
+        RowBuffer(row_count_max, spec.intermediate_size, forms_of(layers, &DecoderLayer::down));
   } else {
     experts_.emplace(spec, layers, team, row_count_max);
   }
-  last_ = RowBuffer(logits_max, hidden, weights.head.forms());
+  last_ = RowBuffer(logits_max, hidden, and_fp32(weights.head.forms()));
   if (spec.rope.style != RopeStyle::None) {
     // A sequence never outgrows the length for which these hold (Decoder::length_max).
     const auto frequencies = rope_frequencies(spec.rope, spec.rope.original_length);
@@ -272,8 +280,6 @@ void DecoderPass::attend_item(const AttentionItem& item, std::size_t index, std:
 void DecoderPass::feed_forward(std::size_t index) {
   const auto& layer = weights_.layers[index];
   const std::size_t hidden = spec_.hidden_size;
-  const std::size_t inner = layer.up.out_size();
-  const std::size_t size = spec_.intermediate_size;
   if (!spec_.is_parallel) {
     for_rows(row_count_, [&](std::size_t row) {
       norm(layer.feed_forward_norm, hidden_.get() + row * hidden, normed_.row(row));
@@ -282,13 +288,7 @@ void DecoderPass::feed_forward(std::size_t index) {
   }
   const RowBuffer& x = spec_.is_parallel ? second_normed_ : normed_;
   if (experts_) return experts_->add(layer, x, row_count_, hidden_.get());
-  layer.up.multiply(kernels_, team_, x, row_count_, {inner_.get(), inner, false});
-  for_rows(row_count_, [&](std::size_t row) {
-    float* gate = inner_.get() + row * inner;
-    kernels_.gate(spec_.activation, size, gate, spec_.is_gated ? gate + size : nullptr);
-    std::copy_n(gate, size, gated_.row(row));
-    gated_.make_forms(kernels_, row);
-  });
+  gated_product_->run(layer.up, x, row_count_, gated_);
   add_part(layer.down, gated_, layer.feed_forward_post_norm);
 }
 

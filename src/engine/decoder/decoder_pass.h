@@ -9,6 +9,7 @@
 #include "engine/decoder/decoder_model.h"
 #include "engine/decoder/decoder_weights.h"
 #include "engine/decoder/feed_forward_experts.h"
+#include "engine/decoder/gated_product.h"
 #include "engine/decoder/kv_pool.h"
 #include "engine/decoder/row_forms.h"
 #include "engine/ops/decoder_kernels.h"
@@ -70,7 +71,6 @@ class DecoderPass {
   CountedArray<float> hidden_;   // [rows, hidden]: the residual stream
   CountedArray<float> part_;     // [rows, hidden]: a part's result, where a norm follows it
   CountedArray<float> qkv_;      // [rows, queries + keys + values]
-  CountedArray<float> inner_;    // [rows, up's outputs]
   CountedArray<float> cosines_;  // [rows, pairs]
   CountedArray<float> sines_;
   RowBuffer normed_;         // [rows, hidden]: into attention and feed-forward parts
@@ -78,7 +78,8 @@ class DecoderPass {
   RowBuffer attended_;       // [rows, heads x head size]
   RowBuffer gated_;          // [rows, intermediate]
   RowBuffer last_;           // [logits, hidden]
-  std::optional<FeedForwardExperts> experts_;  // in place of `inner_` and `gated_`
+  std::optional<GatedProduct> gated_product_;
+  std::optional<FeedForwardExperts> experts_;  // in place of `gated_product_` and `gated_`
   std::vector<CountedArray<float>> scratch_;   // of attention, one a thread; grows with the context
 };
 

@@ -48,9 +48,9 @@ FeedForwardExperts::FeedForwardExperts(const DecoderSpec& spec,
       logits_(row_count_max * spec.expert_count),
       choices_(row_count_max * spec.experts_per_token),
       rows_(spec.expert_count),
-      inner_(row_count_max * layers.front().experts.front().up.out_size()),
+      gated_product_(spec, team, row_count_max),
       part_(row_count_max * spec.hidden_size) {
-  RowForms into_up;
+  RowForms into_up{.fp32 = true};  // gathered so
   RowForms into_down;
   for (const auto& layer : layers) {
     for (const auto& expert : layer.experts) {
@@ -91,19 +91,11 @@ void FeedForwardExperts::add_expert(const ExpertOf<PanelMatrix>& expert,
                                     std::span<const ChosenRow> rows, const RowBuffer& x,
                                     float* hidden) {
   const std::size_t hidden_size = spec_.hidden_size;
-  const std::size_t inner = expert.up.out_size();
-  const std::size_t size = spec_.intermediate_size;
   share_rows(team_, rows.size(), [&](std::size_t i) {
     std::copy_n(x.rows(rows[i].row, 1).fp32, hidden_size, gathered_.row(i));
     gathered_.make_forms(kernels_, i);
   });
-  expert.up.multiply(kernels_, team_, gathered_, rows.size(), {inner_.get(), inner, false});
-  share_rows(team_, rows.size(), [&](std::size_t i) {
-    float* gate = inner_.get() + i * inner;
-    kernels_.gate(spec_.activation, size, gate, spec_.is_gated ? gate + size : nullptr);
-    std::copy_n(gate, size, gated_.row(i));
-    gated_.make_forms(kernels_, i);
-  });
+  gated_product_.run(expert.up, gathered_, rows.size(), gated_);
   expert.down.multiply(kernels_, team_, gated_, rows.size(), {part_.get(), hidden_size, false});
   share_rows(team_, rows.size(), [&](std::size_t i) {
     float* part = part_.get() + i * hidden_size;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/gated_product.h"
 #include "engine/decoder/row_forms.h"
 #include "engine/ops/counted_array.h"
 #include "engine/ops/decoder_kernels.h"
@@ -68,8 +69,8 @@ class FeedForwardExperts {
   std::vector<ExpertChoice> choices_;         // [rows, experts a token]
   std::vector<std::vector<ChosenRow>> rows_;  // [experts]: who has chosen each, ascending
   // Of one expert at a time.
+  GatedProduct gated_product_;
   RowBuffer gathered_;         // [rows, hidden]
-  CountedArray<float> inner_;  // [rows, up's outputs]
   RowBuffer gated_;            // [rows, intermediate]
   CountedArray<float> part_;   // [rows, hidden]
 };

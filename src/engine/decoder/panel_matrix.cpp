@@ -145,4 +145,23 @@ void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, cons
   });
 }
 
+std::size_t PanelMatrix::multiply_outputs(const DecoderKernels& kernels, const ProductRows& x,
+                                          std::size_t begin, std::size_t end,
+                                          const ProductOut& out) const {
+  for (const auto& part : parts_) {
+    if (end <= part.out_size()) {
+      kernels.product(part.format())(part, begin / kPanelOutputs,
+                                     (end + kPanelOutputs - 1) / kPanelOutputs, x,
+                                     {out.out, out.stride, out.adds,
+                                      begin / kPanelOutputs * kPanelOutputs});
+      return begin % kPanelOutputs;
+    }
+    MUSTER_CHECK(begin >= part.out_size());
+    begin -= part.out_size();
+    end -= part.out_size();
+  }
+  MUSTER_CHECK(begin == end);
+  return 0;
+}
+
 }  // namespace muster::engine

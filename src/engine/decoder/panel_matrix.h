@@ -39,6 +39,11 @@ class PanelMatrix {
   void multiply(const DecoderKernels& kernels, ThreadTeam& team, const RowBuffer& x,
                 std::size_t row_count, const ProductOut& out) const;
 
+  /// The outputs [begin, end) alone, which are of one part, by the caller. What else is of their
+  /// panels is computed as well: returns how many columns of `out` stand before `begin`.
+  std::size_t multiply_outputs(const DecoderKernels& kernels, const ProductRows& x,
+                               std::size_t begin, std::size_t end, const ProductOut& out) const;
+
  private:
   std::vector<PanelWeight> parts_;
   std::size_t in_size_ = 0;

@@ -9,8 +9,8 @@ namespace muster::engine {
 RowBuffer::RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms)
     : size_(size),
       bf16_size_((size + 1) / 2 * 2),
-      block_count_((size + kBlockInputs - 1) / kBlockInputs),
-      fp32_(row_count_max * size) {
+      block_count_((size + kBlockInputs - 1) / kBlockInputs) {
+  if (forms.fp32) fp32_ = CountedArray<float>(row_count_max * size);
   if (forms.bf16) bf16_ = CountedArray<Bfloat16>(row_count_max * bf16_size_);
   if (forms.blocks) {
     quants_ = CountedArray<std::int8_t>(row_count_max * block_count_ * kBlockInputs);
@@ -21,24 +21,35 @@ RowBuffer::RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms
 }
 
 void RowBuffer::make_forms(const DecoderKernels& kernels, std::size_t index) {
-  const float* from = row(index);
+  fill(kernels, index, 0, size_, row(index));
+}
+
+void RowBuffer::put(const DecoderKernels& kernels, std::size_t index, std::size_t begin,
+                    std::size_t count, const float* values) {
+  if (fp32_.size() > 0) std::copy_n(values, count, row(index) + begin);
+  fill(kernels, index, begin, count, values);
+}
+
+// The forms but float32.
+void RowBuffer::fill(const DecoderKernels& kernels, std::size_t index, std::size_t begin,
+                     std::size_t count, const float* values) {
   if (bf16_.size() > 0) {
     auto* to = bf16_.get() + index * bf16_size_;
-    kernels.narrow(size_, from, to);
-    if (bf16_size_ > size_) to[size_] = Bfloat16{};
+    kernels.narrow(count, values, to + begin);
+    if (begin + count == size_ && bf16_size_ > size_) to[size_] = Bfloat16{};
   }
   if (quants_.size() == 0) return;
-  const auto quantize = [&](std::size_t size, const float* values, std::size_t block) {
-    kernels.quantize(size, values, quants_.get() + block * kBlockInputs, scales_.get() + block,
+  const auto quantize = [&](std::size_t size, const float* from, std::size_t block) {
+    kernels.quantize(size, from, quants_.get() + block * kBlockInputs, scales_.get() + block,
                      sums_.get() + block, scaled_sums_.get() + block);
   };
-  const std::size_t whole_blocks = size_ / kBlockInputs;
-  const std::size_t whole = whole_blocks * kBlockInputs;
-  quantize(whole, from, index * block_count_);
-  if (whole == size_) return;
+  const std::size_t first = index * block_count_ + begin / kBlockInputs;
+  const std::size_t whole = count / kBlockInputs * kBlockInputs;
+  quantize(whole, values, first);
+  if (whole == count) return;
   float last[kBlockInputs] = {};
-  std::copy(from + whole, from + size_, last);
-  quantize(kBlockInputs, last, index * block_count_ + whole_blocks);
+  std::copy(values + whole, values + count, last);
+  quantize(kBlockInputs, last, first + whole / kBlockInputs);
 }
 
 ProductRows RowBuffer::rows(std::size_t begin, std::size_t count) const {

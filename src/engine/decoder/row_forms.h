@@ -8,22 +8,26 @@
 
 namespace muster::engine {
 
-/// The forms of rows that products read; float32 is always there.
+/// The forms of rows that products read.
 struct RowForms {
+  bool fp32 = false;
   bool bf16 = false;
   bool blocks = false;  // quants of 8 bits in blocks of 32, the last one with zeros at its end
 
   static RowForms of(WeightFormat format) {
-    return {.bf16 = format == WeightFormat::Bf16, .blocks = is_blocked(format)};
+    return {.fp32 = format == WeightFormat::Fp32,
+            .bf16 = format == WeightFormat::Bf16,
+            .blocks = is_blocked(format)};
   }
   RowForms operator|(const RowForms& other) const {
-    return {bf16 || other.bf16, blocks || other.blocks};
+    return {fp32 || other.fp32, bf16 || other.bf16, blocks || other.blocks};
   }
 };
 
-/// Rows on their way into a product: float32, and the forms made of it.
+/// Rows on their way into a product, in the forms that are read there. They come as a whole row of
+/// float32, of which `make_forms` makes the others, or in pieces by `put`.
 ///
-/// Threads: `make_forms` of different rows may run at once.
+/// Threads: different rows, and different pieces of one, may be filled at once.
 class RowBuffer {
  public:
   RowBuffer() = default;
@@ -31,15 +35,24 @@ class RowBuffer {
   RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms);
 
   std::size_t size() const { return size_; }
+  /// Needs: float32 among the forms.
   float* row(std::size_t index) { return fp32_.get() + index * size_; }
 
   /// Fills the other forms of a row from its float32.
   void make_forms(const DecoderKernels& kernels, std::size_t index);
 
+  /// The piece [begin, begin + count) of a row in every form. begin: a multiple of 32; count: one
+  /// as well, or up to the row's end.
+  void put(const DecoderKernels& kernels, std::size_t index, std::size_t begin, std::size_t count,
+           const float* values);
+
   /// The rows [begin, begin + count) as a product reads them.
   ProductRows rows(std::size_t begin, std::size_t count) const;
 
  private:
+  void fill(const DecoderKernels& kernels, std::size_t index, std::size_t begin, std::size_t count,
+            const float* values);
+
   std::size_t size_ = 0;
   std::size_t bf16_size_ = 0;    // rounded up to a pair
   std::size_t block_count_ = 0;  // rounded up

@@ -99,7 +99,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kRows; ++i) {
-    Ops::put(sums[i], column_count, out.adds, out.out + (row + i) * out.stride + column);
+    Ops::put(sums[i], column_count, out.adds, out.at(row + i, column));
   }
 }
 

@@ -151,7 +151,7 @@ void multiply_block_tiles(const PanelWeight& weight, std::size_t panel, const Bl
     const std::size_t column = (panel + p) * kPanelOutputs;
     const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
     for (std::size_t i = 0; i < strip.row_count; ++i) {
-      float* to = out.out + (strip.row + i) * out.stride + column;
+      float* to = out.at(strip.row + i, column);
       auto value = Simd::load(totals[p] + i * kPanelOutputs);
       if (out.adds) value = Simd::add(value, Simd::load_first(to, column_count));
       Simd::store_first(to, value, column_count);

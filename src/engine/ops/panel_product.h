@@ -20,11 +20,17 @@ struct ProductRows {
   const float* scaled_sums = nullptr;   // [count, in / 32]: d times it
 };
 
-/// Where sums go: out[row * stride + output].
+/// Where sums go: out[row * stride + output - first_output].
 struct ProductOut {
   float* out = nullptr;
   std::size_t stride = 0;
-  bool adds = false;  // to what is there, else over it
+  bool adds = false;             // to what is there, else over it
+  std::size_t first_output = 0;  // whose sums stand at `out`
+
+  // Always inline: a function of one name must not be compiled for several instruction sets.
+  [[gnu::always_inline]] float* at(std::size_t row, std::size_t output) const {
+    return out + row * stride + output - first_output;
+  }
 };
 
 /// out = x W^T + b (or out += that) for the panels [panel_begin, panel_end) of the weight. Each

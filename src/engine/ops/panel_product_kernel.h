@@ -131,7 +131,7 @@ template <typename Ops, std::size_t kRows, std::size_t kPanels>
   }
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kRows; ++i) {
-    float* to = out.out + (row + i) * out.stride + panel * kPanelOutputs;
+    float* to = out.at(row + i, panel * kPanelOutputs);
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < kVectors; ++v) {
       const std::size_t column = panel * kPanelOutputs + v * kWidth;

@@ -85,10 +85,28 @@ void put_tile_sums(const PanelWeight& weight, std::size_t panel, std::size_t row
   const auto bias =
       weight.bias() == nullptr ? Simd::broadcast(0) : Simd::load(weight.bias() + column);
   for (std::size_t i = 0; i < row_count; ++i) {
-    float* to = out.out + (row + i) * out.stride + column;
+    float* to = out.at(row + i, column);
     auto value = Simd::add(Simd::load(sums + i * kPanelOutputs), bias);
     if (out.adds) value = Simd::add(value, Simd::load_first(to, column_count));
     Simd::store_first(to, value, column_count);
+  }
+}
+
+/// Tiles 0 to 3 to memory: from one panel's sums to the next `panel_stride` floats, from one row to
+/// the next `row_stride`.
+template <int kRowTiles, int kPanels>
+[[gnu::always_inline]] inline void store_tile_sums(float* to, std::size_t panel_stride,
+                                                   std::size_t row_stride) {
+  const std::size_t stride = row_stride * sizeof(float);
+  tile_store<0>(to, stride);
+  if constexpr (kPanels > 1) tile_store<1>(to + panel_stride, stride);
+  if constexpr (kRowTiles == 2) {
+    to += kTileRows * row_stride;
+    tile_store<2>(to, stride);
+    if constexpr (kPanels > 1) tile_store<3>(to + panel_stride, stride);
+  } else {
+    if constexpr (kPanels > 2) tile_store<2>(to + 2 * panel_stride, stride);
+    if constexpr (kPanels > 3) tile_store<3>(to + 3 * panel_stride, stride);
   }
 }
 
@@ -112,18 +130,18 @@ void multiply_tile_group(const PanelWeight& weight, std::size_t panel, const Pro
     step.panels += kTileBytes;
   }
   if (left > 0) add_last_tile_step<kRowTiles, kPanels>(step, row_count, left);
-  alignas(64) float sums[kPanels][kRowTiles * kTileRows * kPanelOutputs];
-  tile_store<0>(sums[0], kTileRowBytes);
-  if constexpr (kPanels > 1) tile_store<1>(sums[1], kTileRowBytes);
-  if constexpr (kRowTiles == 2) {
-    tile_store<2>(sums[0] + kTileBytes / sizeof(float), kTileRowBytes);
-    if constexpr (kPanels > 1) tile_store<3>(sums[1] + kTileBytes / sizeof(float), kTileRowBytes);
-  } else {
-    if constexpr (kPanels > 2) tile_store<2>(sums[2], kTileRowBytes);
-    if constexpr (kPanels > 3) tile_store<3>(sums[3], kTileRowBytes);
+  const bool is_plain = weight.bias() == nullptr && !out.adds &&
+                        (panel + kPanels) * kPanelOutputs <= weight.out_size();
+  if (is_plain) {
+    store_tile_sums<kRowTiles, kPanels>(out.at(row, panel * kPanelOutputs), kPanelOutputs,
+                                        out.stride);
+    return;
   }
+  constexpr std::size_t kPanelSums = kRowTiles * kTileRows * kPanelOutputs;
+  alignas(64) float sums[kPanels * kPanelSums];
+  store_tile_sums<kRowTiles, kPanels>(sums, kPanelSums, kPanelOutputs);
   for (std::size_t p = 0; p < kPanels; ++p) {
-    put_tile_sums<Simd>(weight, panel + p, row, row_count, sums[p], out);
+    put_tile_sums<Simd>(weight, panel + p, row, row_count, sums + p * kPanelSums, out);
   }
 }
 
