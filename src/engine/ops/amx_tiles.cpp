@@ -15,13 +15,12 @@ namespace {
 constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
 constexpr long kTileData = 18;               // XFEATURE_XTILE_DATA
 
-bool ask_linux() {
-  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
+bool ask_linux() { return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0; }
 
 }  // namespace
 
-// What surrounds the tiles' products is written for AVX-512 with bf16, which every CPU with AMX has.
+// What surrounds the tiles' products is written for AVX-512 with bf16, which every CPU with AMX
+// has.
 bool has_amx_tiles() {
   static const bool has = has_avx512_bf16() && __builtin_cpu_supports("amx-tile") &&
                           __builtin_cpu_supports("amx-bf16") &&
