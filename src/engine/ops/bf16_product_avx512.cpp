@@ -22,12 +22,21 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")
-#include "engine/ops/activation_kernel.h"
+#include "engine/ops/bf16_finish_kernel.h"
 #include "engine/ops/simd_avx512.h"
 #include "engine/ops/strips.h"
 
 namespace muster::engine {
 namespace {
+
+struct Bf16OpsAvx512 : SimdAvx512 {
+  static constexpr bool kBiasIsLast = false;
+
+  static void round_first(Bfloat16* to, Vector value, std::size_t count) {
+    const auto narrow = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value));
+    _mm256_mask_storeu_epi16(to, mask(count), narrow);
+  }
+};
 
 constexpr std::size_t kColumns = PackedMatrix::kColumns;
 constexpr std::size_t kWidth = SimdAvx512::kWidth;
@@ -95,32 +104,6 @@ void multiply_strip(const Rows& rows, const Bfloat16* panel, const float* bias) 
   }
 }
 
-__m512 unchanged(__m512 sum) { return sum; }
-
-/// Rounds up to kColumns finished sums of a row.
-template <__m512 (*apply)(__m512)>
-void finish_row(const float* sums, std::size_t column_count, Bfloat16* out) {
-  for (std::size_t c = 0; c < column_count; c += kWidth) {
-    const auto value = apply(_mm512_loadu_ps(sums + c));
-    const auto narrow = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value));
-    const auto mask = SimdAvx512::mask(std::min(kWidth, column_count - c));
-    _mm256_mask_storeu_epi16(out + c, mask, narrow);
-  }
-}
-
-void finish_row(std::optional<Activation> activation, const float* sums, std::size_t column_count,
-                Bfloat16* out) {
-  if (!activation) return finish_row<unchanged>(sums, column_count, out);
-  switch (*activation) {
-    case Activation::Gelu:
-      return finish_row<gelu<SimdAvx512>>(sums, column_count, out);
-    case Activation::GeluTanh:
-      return finish_row<gelu_tanh<SimdAvx512>>(sums, column_count, out);
-    case Activation::Relu:
-      return finish_row<relu<SimdAvx512>>(sums, column_count, out);
-  }
-}
-
 }  // namespace
 
 // Panel by panel: a panel and the strip of rows it meets stay in the second-level cache.
@@ -132,12 +115,12 @@ void multiply_avx512_bf16(const PackedMatrix& matrix, std::size_t row_count, con
   alignas(64) float sums[kRowsMax * kColumns];
   for (std::size_t column = 0; column < matrix.out_size; column += kColumns) {
     const auto* panel = matrix.panels + column / kColumns * panel_size;
-    const auto column_count = std::min(kColumns, matrix.out_size - column);
+    const Bf16Finish finish{.column_count = std::min(kColumns, matrix.out_size - column)};
     for_each_strip<kRowsMax>(row_count, [&]<std::size_t kRows>(std::size_t begin) {
       multiply_strip<kRows>({x + begin * in_size, in_size, sums}, panel, matrix.bias + column);
       for (std::size_t i = 0; i < kRows; ++i) {
-        finish_row(activation, sums + i * kColumns, column_count,
-                   out + (begin + i) * out_stride + column);
+        finish_bf16_row<Bf16OpsAvx512>(activation, finish, sums + i * kColumns,
+                                       out + (begin + i) * out_stride + column);
       }
     });
   }
