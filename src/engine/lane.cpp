@@ -23,6 +23,7 @@
 #include "engine/encoder.h"
 #include "engine/gpu_device.h"
 #include "engine/guard.h"
+#include "engine/ops/amx_tiles.h"
 #include "engine/ops/kernels.h"
 
 namespace muster::engine {
@@ -30,7 +31,7 @@ namespace {
 
 // Raise it with every change that can move a bit of a result: vectors of different versions are not
 // mixed in one file or cache. One for each kind of device.
-constexpr int kCpuEngineVersion = 3;
+constexpr int kCpuEngineVersion = 4;
 constexpr int kGpuEngineVersion = 6;
 
 // `__version__` in the wheel's version.py, two folders above the library. at::show_config would not
@@ -56,11 +57,10 @@ bool torch_says(const char* operator_name) {
 
 // The capabilities by which oneDNN chooses its kernels and their blocking, and so the order of
 // sums, and by which our own bf16 product is chosen. Source: torch 2.11,
-// at::cpu::get_cpu_capabilities.
+// at::cpu::get_cpu_capabilities. AMX counts where Linux lets this process use it.
 std::string cpu_class() {
-  constexpr std::array<const char*, 8> kSets{"avx2",        "avx_vnni",    "avx512_f",
-                                             "avx512_vnni", "avx512_bf16", "avx512_fp16",
-                                             "amx_bf16",    "amx_fp16"};
+  constexpr std::array<const char*, 7> kSets{
+      "avx2", "avx_vnni", "avx512_f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_fp16"};
   const auto capabilities = at::cpu::get_cpu_capabilities();
   std::string text(best_kernels().name);
   for (const auto* set : kSets) {
@@ -69,6 +69,7 @@ std::string cpu_class() {
       text += fmt::format("+{}", set);
     }
   }
+  if (has_amx_tiles()) text += "+amx_bf16";
   for (const auto* size : {"l1d_cache_size", "l2_cache_size"}) {
     const auto found = capabilities.find(size);
     if (found != capabilities.end() && found->second.isInt()) {

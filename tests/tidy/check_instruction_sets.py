@@ -9,12 +9,13 @@ import subprocess
 import sys
 
 # The sources that are compiled for an instruction set, each alone in its object.
-SETS = ("avx2", "avx512", "avx512_bf16", "avx512_vnni")
+SETS = ("amx", "avx2", "avx512", "avx512_bf16", "avx512_vnni")
 
 
 def weak_symbols(path):
     listed = subprocess.run(["nm", "--defined-only", path], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1] for line in listed.splitlines() if line.split()[-2] in "WVu"}
+    names = {line.split()[-1] for line in listed.splitlines() if line.split()[-2] in "WVu"}
+    return {name for name in names if not name.startswith("DW.ref.")}  # pointers for unwinding
 
 
 def main(objects):

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "engine/ops/amx_tiles.h"
 #include "engine/ops/kernels_by_cpu.h"
 
 namespace muster::engine {
@@ -18,6 +20,7 @@ PackedMatrix PackedMatrix::panel_range(std::size_t begin, std::size_t end) const
 }
 
 void pack_panels(const float* weight, std::size_t out_size, std::size_t in_size, Bfloat16* panels) {
+  MUSTER_CHECK(in_size <= PackedMatrix::kInputsMost);
   constexpr auto kColumns = PackedMatrix::kColumns;
   auto* to = panels;
   for (std::size_t begin = 0; begin < out_size; begin += kColumns) {
@@ -37,8 +40,8 @@ bool has_avx512_bf16() {
 }
 
 Bf16Product best_bf16_product() {
-  const bool has_tiles = __builtin_cpu_supports("amx-bf16");
-  return has_avx512_bf16() && !has_tiles ? multiply_avx512_bf16 : nullptr;
+  if (has_amx_tiles()) return multiply_amx_bf16;
+  return has_avx512_bf16() ? multiply_avx512_bf16 : nullptr;
 }
 
 }  // namespace muster::engine
