@@ -118,7 +118,6 @@ class AskedWorker {
 };
 
 CpuKernels kernels_of(const std::string& engine_class) {
-  if (engine_class.find("+amx_bf16") != std::string::npos) return CpuKernels::AmxBf16;
   if (engine_class.find("+avx512_bf16") != std::string::npos) return CpuKernels::Avx512Bf16;
   return engine_class.find("+avx512_f") != std::string::npos ? CpuKernels::Avx512
                                                              : CpuKernels::Avx2;

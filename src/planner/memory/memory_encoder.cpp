@@ -52,8 +52,7 @@ std::uint64_t packed_outputs(const EncoderRun& run) {
 // What the inputs of a packed matrix are rounded up to; 0: it is not packed.
 std::uint64_t packed_inputs(std::uint64_t inputs, const EncoderRun& run) {
   if (is_own_product(run)) return run.element_bytes == kFloat ? 1 : 2;
-  if (run.element_bytes == kFloat) return is_fp32_packed(inputs) ? 16 : 0;
-  return run.kernels == CpuKernels::AmxBf16 ? 32 : 0;
+  return run.element_bytes == kFloat && is_fp32_packed(inputs) ? 16 : 0;
 }
 
 // A matrix and its bias.
@@ -72,20 +71,16 @@ std::uint64_t packed_bytes(std::uint64_t inputs, std::uint64_t outputs, const En
   return add_bytes(multiply_bytes(values, run.element_bytes), bias);
 }
 
-// What oneDNN holds while it multiplies `rows` rows: lists of 28 and 32 blocks of 32 bytes, and for
-// bf16 float32 sums: of up to 256 rows and 64 columns at a time, or of all without bf16 products.
-// Ours holds nothing but, in int8, its rows in 8 bits and their scales.
+// What oneDNN holds while it multiplies `rows` rows: a list of 28 blocks of 32 bytes; for bf16
+// without bf16 products a list of 4 and all sums in float32. Ours holds nothing but, in int8, its
+// rows in 8 bits and their scales.
 // Source: measured with torch 2.11 (oneDNN 3.10), as the packing.
 std::uint64_t product_scratch(std::uint64_t inputs, std::uint64_t outputs, std::uint64_t rows,
                               const EncoderRun& run) {
   if (run.is_int8) return multiply_bytes(rows, add_bytes(int8_inputs(inputs), kFloat));
   if (is_own_product(run)) return 0;
   if (run.element_bytes == kFloat) return is_fp32_packed(inputs) ? 896 : 0;
-  if (run.kernels != CpuKernels::AmxBf16) {
-    return add_bytes(128, multiply_bytes(rows, outputs, kFloat));
-  }
-  const auto sums = std::min<std::uint64_t>(rows, 256) * std::min<std::uint64_t>(outputs, 64);
-  return 1024 + sums * kFloat;
+  return add_bytes(128, multiply_bytes(rows, outputs, kFloat));
 }
 
 // The tables of one head and one strip of queries. Source: src/engine/ops/attention_kernel.h.

@@ -12,8 +12,7 @@ namespace muster {
 enum class CpuKernels : std::uint8_t {
   Avx2,        // our own fp32 product; no bf16
   Avx512,      // bf16 by way of float32
-  Avx512Bf16,  // our own bf16 product
-  AmxBf16,     // oneDNN's
+  Avx512Bf16,  // our own bf16 product, with AMX or without
 };
 
 /// How the engine runs an encoder on a CPU.
@@ -39,8 +38,8 @@ std::uint64_t encoder_table_bytes(const ModelShape& shape);
 ///   matrix   K inputs, N outputs: fp32 with AVX2 up16(N) K and a bias of up16(N); with AVX-512 N
 ///   K,
 ///            from 129 inputs on up64(N) up16(K);
-///            bf16 up64(N) up2(K) with a bias of up64(N) floats; AMX up64(N) up32(K); without
-///            bf16 products N K; int8 up32(N) up4(K) with a bias, a scale and a sum of up32(N) each
+///            bf16 up64(N) up2(K) with a bias of up64(N) floats; without bf16 products N K;
+///            int8 up32(N) up4(K) with a bias, a scale and a sum of up32(N) each
 ///
 /// Source: ours src/engine/ops/{fp32,bf16,int8}_product.h; oneDNN's measured with torch 2.11
 /// (oneDNN 3.10, jit and brgemm inner products).

@@ -19,12 +19,11 @@ ModelShape mini_lm() {
 
 constexpr EncoderRun kFp32{.element_bytes = 4};
 constexpr EncoderRun kBf16{.element_bytes = 2};
-constexpr EncoderRun kAmx{.element_bytes = 2, .kernels = CpuKernels::AmxBf16};
+constexpr EncoderRun kNoProducts{.element_bytes = 2, .kernels = CpuKernels::Avx512};
 constexpr EncoderRun kInt8{.element_bytes = 4, .is_int8 = true};
 
 // The bytes below in this file's MiniLM cases are what a worker's counting allocator showed for the
-// real all-MiniLM-L6-v2 with torch 2.11 on AVX-512 with bf16; those of oneDNN's bf16 products,
-// which are AMX's now, on the same machine before it had a product of its own.
+// real all-MiniLM-L6-v2 with torch 2.11 on AVX-512 with bf16.
 
 std::uint64_t weights(const ModelShape& shape, const EncoderRun& run) {
   auto sum = encoder_table_bytes(shape);
@@ -35,23 +34,19 @@ std::uint64_t weights(const ModelShape& shape, const EncoderRun& run) {
 TEST(MemoryEncoder, TheWeightsOfMiniLmAreWhatItsWorkerCounts) {
   EXPECT_EQ(weights(mini_lm(), kFp32), 90'258'432U);
   EXPECT_EQ(weights(mini_lm(), kBf16), 69'024'768U);
-  EXPECT_EQ(weights(mini_lm(), kAmx), 68'983'296U);
 }
 
 TEST(MemoryEncoder, TheBuffersOfMiniLmAreWhatItsWorkerCounts) {
   struct Case {
-    std::uint64_t sequences, tokens, fp32, bf16, amx;
+    std::uint64_t sequences, tokens, fp32, bf16;
   };
-  for (const auto& [sequences, tokens, fp32, bf16, amx] :
-       {Case{1, 1, 178'176, 12'160, 120'960}, Case{3, 20, 698'752, 424'448, 469'504},
-        Case{64, 16, 7'877'760, 5'518'464, 5'576'832},
-        Case{100, 10, 7'877'568, 5'389'248, 5'576'832},
-        Case{1, 512, 5'650'048, 2'900'736, 3'749'632},
-        Case{4, 512, 8'016'640, 5'657'344, 5'715'712}}) {
+  for (const auto& [sequences, tokens, fp32, bf16] :
+       {Case{1, 1, 178'176, 12'160}, Case{3, 20, 698'752, 424'448},
+        Case{64, 16, 7'877'760, 5'518'464}, Case{100, 10, 7'877'568, 5'389'248},
+        Case{1, 512, 5'650'048, 2'900'736}, Case{4, 512, 8'016'640, 5'657'344}}) {
     SCOPED_TRACE(sequences);
     EXPECT_EQ(encoder_lane_bytes(mini_lm(), sequences, tokens, kFp32), fp32);
     EXPECT_EQ(encoder_lane_bytes(mini_lm(), sequences, tokens, kBf16), bf16);
-    EXPECT_EQ(encoder_lane_bytes(mini_lm(), sequences, tokens, kAmx), amx);
   }
 }
 
@@ -65,8 +60,9 @@ TEST(MemoryEncoder, APassOfOneTokenIsWorkedOutByHand) {
   // bf16: the state in float32 and bf16, attended rows in bf16; one row as it is, the joined
   // projection 192 x 2 and a pointer.
   EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, kBf16), 64U * (4 + 2 + 2) + 5248 + 384 + 8);
-  // oneDNN's: 16 rows, and float32 sums of 16 rows by 64 columns, and 1 KiB.
-  EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, kAmx), 8192U + 5248 + 6144 + 5120);
+  // Without bf16 products: 16 rows, their joined projection, all its sums in float32, 128 bytes.
+  EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, kNoProducts),
+            8192U + 5248 + 16 * 192 * 2 + 16 * 192 * 4 + 128);
 }
 
 TEST(MemoryEncoder, Int8IsWorkedOutByHand) {
@@ -118,11 +114,7 @@ TEST(MemoryEncoder, PackedMatricesArePaddedToBlocks) {
   // bf16: outputs to 64, inputs to 2; four biases of 64 floats.
   EXPECT_EQ(encoder_layer_bytes(shape, layer, kBf16),
             2 * (64 * 22 + 64 * 22 + 64 * 22 + 64 * 38) + 4 * 64 * 4 + norms);
-  // oneDNN's: inputs to 32.
-  EXPECT_EQ(encoder_layer_bytes(shape, layer, kAmx),
-            2 * (64 * 32 + 64 * 32 + 64 * 32 + 64 * 64 + biases) + norms);
-  const EncoderRun no_products{.element_bytes = 2, .kernels = CpuKernels::Avx512};
-  EXPECT_EQ(encoder_layer_bytes(shape, layer, no_products),
+  EXPECT_EQ(encoder_layer_bytes(shape, layer, kNoProducts),
             2 * (63 * 21 + 21 * 21 + 37 * 21 + 21 * 37 + biases) + norms);
 }
 
@@ -158,7 +150,6 @@ TEST(MemoryEncoder, MpnetKeepsABiasOfEveryOffset) {
 TEST(MemoryEncoder, LoadingMiniLmTakesWhatItsWorkerCounts) {
   EXPECT_EQ(encoder_load_bytes(mini_lm(), kFp32, true), 11'010'944U);
   EXPECT_EQ(encoder_load_bytes(mini_lm(), kBf16, true), 1'774'080U);  // a joined projection
-  EXPECT_EQ(encoder_load_bytes(mini_lm(), kAmx, true), 5'571'584U);
 }
 
 TEST(MemoryEncoder, AFileOf16BitsIsThereInFloat32BeforeItIsPacked) {
@@ -168,7 +159,7 @@ TEST(MemoryEncoder, AFileOf16BitsIsThereInFloat32BeforeItIsPacked) {
   // bf16, at the first layer: four wide layers, the first one packed and the copy of its last
   // matrix, where in the end there are four packed ones; our own packing needs no copy, but its
   // biases are float32.
-  EXPECT_EQ(encoder_load_bytes(shape, kAmx, false), 4 * wide - 3 * packed + 2 * 1024 * 4096);
+  EXPECT_EQ(encoder_load_bytes(shape, kNoProducts, false), 4 * wide - 3 * packed + 2 * 1024 * 4096);
   EXPECT_EQ(encoder_load_bytes(shape, kBf16, false), 4 * wide - 3 * (packed + 2 * 9 * 1024));
   // fp32: one layer twice, and the copy.
   EXPECT_EQ(encoder_load_bytes(shape, kFp32, false), wide + 4 * 1024 * 4096);
@@ -187,7 +178,7 @@ TEST(MemoryEncoder, ABatchIsItsLargestPass) {
 }
 
 TEST(MemoryEncoder, MoreTextsOrLongerOnesNeverTakeLess) {
-  for (const auto& run : {kFp32, kBf16, kAmx, kInt8}) {
+  for (const auto& run : {kFp32, kBf16, kNoProducts, kInt8}) {
     std::uint64_t before = 0;
     for (std::uint64_t sequences = 1; sequences < 70; ++sequences) {
       const auto bytes = encoder_lane_bytes(mini_lm(), sequences, 16, run);
