@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "engine/ops/amx_tiles.h"
 #include "engine/ops/kernels_by_cpu.h"
 
 namespace muster::engine {
@@ -80,6 +81,7 @@ std::vector<const Int8Kernels*> int8_kernels_available() {
     const bool is_wide = kernels == &kAvx512Kernels;
     if (is_wide && __builtin_cpu_supports("avx512vnni")) available.push_back(&kInt8Avx512Vnni);
   }
+  if (has_amx_tiles()) available.push_back(&kInt8Amx);
   return available;
 }
 

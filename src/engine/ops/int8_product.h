@@ -61,9 +61,11 @@ struct Int8Scale {
 };
 Int8Scale int8_scale(float largest);
 
-/// Rows as `Int8Kernels::multiply` reads them, written by `quantize` of the same table: cut into
-/// strips as `for_each_strip` does, each strip [groups of 4 inputs, rows of the strip, 4]. What a
-/// step of a product reads stands together, however wide a row is.
+/// Rows as `Int8Kernels::multiply` reads them, written by `quantize` of the same table and in an
+/// order of its own, in which a row that is alone has its inputs one after the other. What a step
+/// of a product reads stands together, however wide a row is: vectors read strips as
+/// `for_each_strip` cuts them, each [groups of 4 inputs, rows of the strip, 4]; AMX's tiles
+/// [64 inputs or what is left, all rows].
 struct Int8Rows {
   std::size_t count = 0;
   const std::uint8_t* quants = nullptr;  // [count x up(in)]
@@ -81,12 +83,13 @@ struct Int8Rows {
 ///
 /// Cost: with AVX512-VNNI an instruction multiplies and adds 64 pairs, twice as many as one of
 /// AVX512-BF16: 128 operations times the instructions a core begins in a second is the limit that
-/// products of many rows are made for. AVX2 takes four instructions for 32 pairs. What is reached
-/// of either is to be measured (benchmarks/engine/linear_bench).
+/// products of many rows are made for. An instruction of AMX has 16,384 pairs and takes 16 cycles.
+/// AVX2 takes four instructions for 32 pairs. What is reached of either is to be measured
+/// (benchmarks/engine/linear_bench).
 ///
 /// Threads: stateless functions; `multiply` for different panels of the same rows at once.
 struct Int8Kernels {
-  std::string_view name;  // "avx512+vnni", "avx2", "portable"
+  std::string_view name;  // "avx512+amx", "avx512+vnni", "avx2", "portable"
 
   /// What stands in a byte of `Int8Rows::quants` besides the quant: 128 for an instruction that
   /// multiplies bytes without a sign, whose sums `multiply` corrects by `Int8Matrix::sums`; else 0.
@@ -107,11 +110,12 @@ struct Int8Kernels {
 extern const Int8Kernels kInt8Portable;
 extern const Int8Kernels kInt8Avx2;
 extern const Int8Kernels kInt8Avx512Vnni;
+extern const Int8Kernels kInt8Amx;
 
 /// The portable one first, then each that this CPU has, the best last.
 std::vector<const Int8Kernels*> int8_kernels_available();
 
-/// The best that this CPU can run. Not AMX's tiles, which would multiply several times as much.
+/// The best that this CPU can run.
 const Int8Kernels& best_int8_kernels();
 
 }  // namespace muster::engine

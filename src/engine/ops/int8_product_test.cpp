@@ -165,14 +165,14 @@ TEST_P(Int8ProductTest, RowsOfEverySizeAreQuantisedAlike) {
 
 // The same bits as the formula, and so as every other table.
 TEST_P(Int8ProductTest, IsTheSumOfWholeNumbersForAnyShape) {
-  for (const std::size_t in_size : {1U, 3U, 4U, 21U, 64U, 385U}) {
+  for (const std::size_t in_size : {1U, 3U, 4U, 21U, 63U, 64U, 65U, 385U}) {
     for (const std::size_t out_size : {1U, 31U, 32U, 33U, 100U}) {
       const Packed packed(out_size, in_size, random_values(out_size * in_size, 1));
       std::vector<Quantised> weight;
       for (std::size_t column = 0; column < out_size; ++column) {
         weight.emplace_back(part_of(packed.weight, column * in_size, in_size));
       }
-      for (const std::size_t row_count : {1U, 2U, 5U, 14U, 15U, 29U}) {
+      for (const std::size_t row_count : {1U, 2U, 5U, 14U, 15U, 16U, 17U, 29U, 33U}) {
         SCOPED_TRACE(testing::Message() << row_count << " x " << in_size << " x " << out_size);
         const auto x = random_values(row_count * in_size, 2);
         const auto out = product(packed, x);
@@ -272,6 +272,27 @@ TEST_P(Int8ProductTest, WhatIsNoNumberStaysNoneInItsRowOrOutput) {
     const auto columns = product(Packed(33, kIn, broken), random_values(2 * kIn, 2));
     EXPECT_TRUE(std::isnan(columns[32]) && std::isnan(columns[65]));
     EXPECT_EQ(columns[31], sound[31]);
+  }
+}
+
+// The activations of both are compiled for AVX-512, and the sums are exact.
+TEST(Int8Amx, HasTheBitsOfVnni) {
+  const auto available = int8_kernels_available();
+  if (available.back() != &kInt8Amx) GTEST_SKIP() << "this process may not use AMX's tiles";
+  for (const std::size_t in_size : {64U, 100U, 129U}) {
+    const Packed packed(100, in_size, random_values(100 * in_size, 5));
+    for (const std::size_t row_count : {1U, 16U, 31U, 70U}) {
+      const auto x = random_values(row_count * in_size, 6);
+      for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu}) {
+        std::vector<std::vector<float>> results;
+        for (const auto* kernels : {&kInt8Avx512Vnni, &kInt8Amx}) {
+          const Rows rows(*kernels, in_size, x);
+          auto& out = results.emplace_back(row_count * 100, kNone);
+          kernels->multiply(packed.matrix, 0, 4, rows.view(), activation, out.data());
+        }
+        EXPECT_TRUE(are_same_bits(results[0], results[1])) << row_count << " x " << in_size;
+      }
+    }
   }
 }
 
