@@ -21,6 +21,9 @@ constexpr std::uint64_t kBlockInputs = 32;
 constexpr std::uint64_t kPanelOutputs = 16;
 constexpr std::uint64_t kCacheBlockTokens = 16;
 constexpr std::uint64_t kReadAhead = 16;
+// Source: src/engine/decoder/gated_product.h, kRows and kRoomColumns.
+constexpr std::uint64_t kGatedRows = 128;
+constexpr std::uint64_t kGatedColumns = 80;
 constexpr std::uint64_t kCandidate = 16;  // a logit, a token and a float64
 
 constexpr std::string_view kWeight = ".weight";
@@ -137,19 +140,21 @@ std::uint64_t norm_elements(const DecoderSpec& spec, UnitKind kind) {
   return 0;
 }
 
-/// The forms of rows that some product of theirs reads; float32 is always there.
+/// The forms of rows that some product of theirs reads.
 struct Forms {
+  bool fp32 = false;
   bool bf16 = false;
   bool blocks = false;
 
   void add(Packed packed) {
+    fp32 = fp32 || packed == Packed::Fp32;
     bf16 = bf16 || packed == Packed::Bf16;
     blocks = blocks || packed >= Packed::Q4_0;
   }
 };
 
 std::uint64_t row_bytes(std::uint64_t size, const Forms& forms) {
-  std::uint64_t bytes = size * kFloat;
+  std::uint64_t bytes = forms.fp32 ? size * kFloat : 0;
   if (forms.bf16) bytes += up(size, 2) * kHalf;
   if (forms.blocks) bytes += up(size, kBlockInputs) / kBlockInputs * (kBlockInputs + 3 * kFloat);
   return bytes;
@@ -195,20 +200,29 @@ InputForms input_forms(const ModelDescription& model, DecoderPrecision precision
   return forms;
 }
 
+// Rows that come as float32, whatever is read of them: all but those of the last product.
+InputForms in_fp32_too(InputForms forms) {
+  forms.normed.fp32 = forms.attended.fp32 = forms.last.fp32 = true;
+  return forms;
+}
+
 std::uint64_t pass_bytes(const ModelDescription& model, const CpuDecoderRun& run) {
   const auto& spec = *model.decoder;
-  const auto forms = input_forms(model, run.precision);
+  const auto forms = in_fp32_too(input_forms(model, run.precision));
   const std::uint64_t hidden = spec.hidden_size;
   const std::uint64_t queries = std::uint64_t{spec.head_count} * spec.head_size;
   const std::uint64_t keys = std::uint64_t{spec.kv_head_count} * spec.head_size;
   const std::uint64_t wide = spec.intermediate_size;
   const std::uint64_t pairs = spec.rope.style == RopeStyle::None ? 0 : spec.rope.size / 2;
-  const std::uint64_t states = hidden + (queries + 2 * keys) + (spec.is_gated ? 2U : 1U) * wide +
-                               2 * pairs + (spec.has_post_norms ? hidden : 0);
+  const std::uint64_t states =
+      hidden + (queries + 2 * keys) + 2 * pairs + (spec.has_post_norms ? hidden : 0);
   const std::uint64_t row = states * kFloat +
                             (spec.is_parallel ? 2U : 1U) * row_bytes(hidden, forms.normed) +
                             row_bytes(queries, forms.attended) + row_bytes(wide, forms.gated);
-  return run.step_tokens * row + run.logits_rows * row_bytes(hidden, forms.last);
+  const std::uint64_t room =
+      std::min(run.step_tokens, kGatedRows) * kGatedColumns * (spec.is_gated ? 2U : 1U) * kFloat;
+  return run.step_tokens * row + run.logits_rows * row_bytes(hidden, forms.last) +
+         run.threads * room;
 }
 
 /// Positions that a thread's scratch holds, and held before that.

@@ -76,24 +76,26 @@ struct CpuDecoderStep {
   std::uint64_t total() const { return counted_peak() + logits + sampling; }
 };
 
-/// With h hidden, q = heads x head size, k = heads of keys x head size, f feed-forward, u what the
-/// feed-forward part's first product gives (2 f where it is gated, else f), V vocabulary and p the
-/// pairs of a head that are turned (0 without rotation):
+/// With h hidden, q = heads x head size, k = heads of keys x head size, f feed-forward, V
+/// vocabulary and p the pairs of a head that are turned (0 without rotation):
 ///
-///   pass     R 4 (h + (q + 2 k) + u + 2 p), and R 4 h where parts have a norm behind them
+///   pass     R 4 (h + (q + 2 k) + 2 p), and R 4 h where parts have a norm behind them
 ///            + rows(R, h), twice where the parts run side by side
-///            + rows(R, q) + rows(R, f) + rows(logits_rows, h)
-///   rows     (n, s), in each form that a product of theirs reads: float32 4 n s;
-///            bf16 2 n up2(s); blocks n up32(s) / 32 x (32 + 12): quants, scales, sums and scaled
-///            sums
+///            + rows(R, q) + rows(R, f) + rows(logits_rows, h) + threads x room
+///   rows     (n, s): float32 4 n s, of f only where a product reads it; and in each form that a
+///            product of theirs reads: bf16 2 n up2(s); blocks n up32(s) / 32 x (32 + 12): quants,
+///            scales, sums and scaled sums
+///   room     of a piece of the feed-forward part's first product: min(R, 128) x 80 x 4, twice
+///   where
+///            it is gated
 ///   scratch  threads x attention_rows x P x 4; where up16(positions of the longest sequence)
 ///            outgrows P, P becomes one and a half of that
 ///   logits   logits_rows V 4
 ///   sampling 16 V for the candidates, and 4 V for the logits before they are changed
 ///
 /// model: with a decoder. Source: src/engine/decoder/decoder_pass.cpp (constructor and
-/// cut_attention), row_forms.cpp; src/worker/generation.cpp; src/engine/sampling/sampler.cpp
-/// (Candidate, RawLogprobs).
+/// cut_attention), gated_product.cpp, row_forms.cpp; src/worker/generation.cpp;
+/// src/engine/sampling/sampler.cpp (Candidate, RawLogprobs).
 CpuDecoderStep cpu_decoder_step(const ModelDescription& model, const CpuDecoderRun& run);
 
 /// Keys and values of so many blocks of 16 positions, and 16 elements that kernels read ahead, of

@@ -70,9 +70,9 @@ class FeedForwardExperts {
   std::vector<std::vector<ChosenRow>> rows_;  // [experts]: who has chosen each, ascending
   // Of one expert at a time.
   GatedProduct gated_product_;
-  RowBuffer gathered_;         // [rows, hidden]
-  RowBuffer gated_;            // [rows, intermediate]
-  CountedArray<float> part_;   // [rows, hidden]
+  RowBuffer gathered_;        // [rows, hidden]
+  RowBuffer gated_;           // [rows, intermediate]
+  CountedArray<float> part_;  // [rows, hidden]
 };
 
 }  // namespace muster::engine

@@ -150,10 +150,9 @@ std::size_t PanelMatrix::multiply_outputs(const DecoderKernels& kernels, const P
                                           const ProductOut& out) const {
   for (const auto& part : parts_) {
     if (end <= part.out_size()) {
-      kernels.product(part.format())(part, begin / kPanelOutputs,
-                                     (end + kPanelOutputs - 1) / kPanelOutputs, x,
-                                     {out.out, out.stride, out.adds,
-                                      begin / kPanelOutputs * kPanelOutputs});
+      kernels.product(part.format())(
+          part, begin / kPanelOutputs, (end + kPanelOutputs - 1) / kPanelOutputs, x,
+          {out.out, out.stride, out.adds, begin / kPanelOutputs * kPanelOutputs});
       return begin % kPanelOutputs;
     }
     MUSTER_CHECK(begin >= part.out_size());

@@ -43,7 +43,7 @@ void multiply_bf16_amx(const PanelWeight& weight, std::size_t panel_begin, std::
 
 void multiply_q4_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out) {
-  if (x.count < kBlockTileRowsLeast) {
+  if (x.count < block_tile_rows_least(WeightFormat::Q4_0)) {
     return multiply_q4_0_avx512_vnni(weight, panel_begin, panel_end, x, out);
   }
   multiply_blocks_by_tiles<SimdAmx, WeightFormat::Q4_0>(weight, panel_begin, panel_end, x, out);
@@ -51,7 +51,7 @@ void multiply_q4_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::
 
 void multiply_q4_1_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out) {
-  if (x.count < kBlockTileRowsLeast) {
+  if (x.count < block_tile_rows_least(WeightFormat::Q4_1)) {
     return multiply_q4_1_avx512_vnni(weight, panel_begin, panel_end, x, out);
   }
   multiply_blocks_by_tiles<SimdAmx, WeightFormat::Q4_1>(weight, panel_begin, panel_end, x, out);
@@ -59,7 +59,7 @@ void multiply_q4_1_amx(const PanelWeight& weight, std::size_t panel_begin, std::
 
 void multiply_q8_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out) {
-  if (x.count < kBlockTileRowsLeast) {
+  if (x.count < block_tile_rows_least(WeightFormat::Q8_0)) {
     return multiply_q8_0_avx512_vnni(weight, panel_begin, panel_end, x, out);
   }
   multiply_blocks_by_tiles<SimdAmx, WeightFormat::Q8_0>(weight, panel_begin, panel_end, x, out);
