@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/ops/amx_tiles.h"
 #include "engine/ops/decoder_kernels.h"
 
 namespace muster::engine {
@@ -279,13 +280,13 @@ TEST(PanelProductTest, AnElementIsTheSameBitsHoweverTheWorkIsDivided) {
   for (const auto& kernels : decoder_kernels_available()) {
     for (const auto format : kFormats) {
       std::mt19937 random(9);
-      const std::size_t in = 64, out = 144, count = 29;
+      const std::size_t in = is_blocked(format) ? 64 : 81, out = 144, count = 75;
       const TestWeight weight(format, out, in, random);
       const TestRows x(kernels, count, in, random);
       const auto whole = multiply(kernels, weight, x);
       const auto product = kernels.product(format);
       std::vector<float> parts(whole.size(), 1.0F);
-      std::uniform_int_distribution<std::size_t> size(1, 11);
+      std::uniform_int_distribution<std::size_t> size(1, 21);
       for (std::size_t row = 0; row < count;) {
         const auto rows = std::min(size(random), count - row);
         for (std::size_t panel = 0; panel < weight.packed.panel_count();) {
@@ -298,6 +299,54 @@ TEST(PanelProductTest, AnElementIsTheSameBitsHoweverTheWorkIsDivided) {
       }
       for (std::size_t i = 0; i < whole.size(); ++i) {
         ASSERT_EQ(parts[i], 1.0F + whole[i]) << kernels.name << " " << weight_format_name(format);
+      }
+    }
+  }
+}
+
+// The sums of blocks are exact integers in each, and what is done with them is the same.
+TEST(PanelProductTest, BlocksHaveTheSameBitsByTilesAndByVnni) {
+  if (!has_amx_tiles()) GTEST_SKIP() << "this CPU has no AMX, or Linux does not let us use it";
+  const auto available = decoder_kernels_available();
+  const auto& tiles = available.back();
+  const auto& vnni = available[available.size() - 2];
+  for (const auto format : {WeightFormat::Q4_0, WeightFormat::Q4_1, WeightFormat::Q8_0}) {
+    for (const std::size_t count : {7U, 8U, 12U, 16U, 17U, 31U, 32U, 33U, 61U}) {
+      std::mt19937 random(12);
+      const TestWeight weight(format, 53, 160, random);
+      const TestRows x(vnni, count, 160, random);
+      EXPECT_EQ(multiply(tiles, weight, x), multiply(vnni, weight, x))
+          << weight_format_name(format) << " rows " << count;
+    }
+  }
+}
+
+/// What TDPBF16PS adds up, tile by tile of 32 inputs: the even inputs, the odd ones, and both.
+float sum_of_tiles(const TestWeight& weight, const TestRows& x, std::size_t row, std::size_t output,
+                   std::size_t in) {
+  float sum = 0;
+  for (std::size_t begin = 0; begin < in; begin += 32) {
+    float halves[2] = {0, 0};
+    for (std::size_t k = begin; k < std::min(in, begin + 32); ++k) {
+      const auto value = static_cast<float>(x.seen(WeightFormat::Bf16, row, k));
+      halves[k % 2] = std::fma(value, weight.values[output * in + k], halves[k % 2]);
+    }
+    sum += halves[0] + halves[1];
+  }
+  return sum;
+}
+
+TEST(PanelProductTest, ASumOfTilesHasTheOrderOfTheInstruction) {
+  if (!has_amx_tiles()) GTEST_SKIP() << "this CPU has no AMX, or Linux does not let us use it";
+  const auto available = decoder_kernels_available();
+  for (const std::size_t in : {32U, 96U, 75U}) {
+    for (const std::size_t count : {1U, 16U, 40U}) {
+      std::mt19937 random(13);
+      const TestWeight weight(WeightFormat::Bf16, 80, in, random);
+      const TestRows x(available.back(), count, in, random);
+      const auto y = multiply(available.back(), weight, x);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        ASSERT_EQ(y[i], sum_of_tiles(weight, x, i / 80, i % 80, in)) << "inputs " << in;
       }
     }
   }

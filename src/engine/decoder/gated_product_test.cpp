@@ -1,0 +1,129 @@
+#include "engine/decoder/gated_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "modelfile/gguf.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr std::size_t kHidden = 64;
+constexpr DecoderPrecision kPrecisions[] = {DecoderPrecision::Fp32, DecoderPrecision::Bf16,
+                                            DecoderPrecision::Int8};
+
+std::vector<float> random_values(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (auto& value : values) value = normal(random);
+  return values;
+}
+
+SourceMatrix source_of(const std::vector<float>& values, std::size_t rows) {
+  constexpr std::uint32_t kF32 = 0;  // ggml.h, GGML_TYPE_F32
+  return {find_ggml_type(kF32), rows, values.size() / rows, std::as_bytes(std::span(values))};
+}
+
+/// A gate and an up matrix, as two tensors or as one.
+struct Weights {
+  Weights(std::size_t size, bool is_one_tensor, DecoderPrecision precision, ThreadTeam& team)
+      : values(random_values(2 * size * kHidden, 3)), half(values) {
+    if (is_one_tensor) {
+      EXPECT_TRUE(matrix.add({.matrix = source_of(values, 2 * size)}, precision, team));
+      return;
+    }
+    other.assign(values.begin() + static_cast<std::ptrdiff_t>(size * kHidden), values.end());
+    half.resize(size * kHidden);
+    EXPECT_TRUE(matrix.add({.matrix = source_of(half, size)}, precision, team));
+    EXPECT_TRUE(matrix.add({.matrix = source_of(other, size)}, precision, team));
+  }
+
+  std::vector<float> values, half, other;
+  PanelMatrix matrix;
+};
+
+RowBuffer inputs(std::size_t row_count, const DecoderKernels& kernels) {
+  RowBuffer x(row_count, kHidden, {true, true, true});
+  const auto values = random_values(row_count * kHidden, 5);
+  for (std::size_t row = 0; row < row_count; ++row) {
+    x.put(kernels, row, 0, kHidden, values.data() + row * kHidden);
+  }
+  return x;
+}
+
+bool has_equal_rows(const RowBuffer& a, const RowBuffer& b, std::size_t count) {
+  const auto x = a.rows(0, count);
+  const auto y = b.rows(0, count);
+  const std::size_t size = a.size();
+  const std::size_t blocks = count * ((size + kBlockInputs - 1) / kBlockInputs);
+  return std::memcmp(x.fp32, y.fp32, count * size * sizeof(float)) == 0 &&
+         std::memcmp(x.bf16, y.bf16, count * ((size + 1) / 2 * 2) * sizeof(Bfloat16)) == 0 &&
+         std::memcmp(x.quants, y.quants, blocks * kBlockInputs) == 0 &&
+         std::memcmp(x.scales, y.scales, blocks * sizeof(float)) == 0 &&
+         std::memcmp(x.sums, y.sums, blocks * sizeof(std::int32_t)) == 0 &&
+         std::memcmp(x.scaled_sums, y.scaled_sums, blocks * sizeof(float)) == 0;
+}
+
+// Pieces, a last one that is short, columns that share a panel with the other half, more rows than
+// a piece takes: the same bits as the whole product, gated row by row.
+TEST(GatedProductTest, IsTheWholeProductGatedRowByRow) {
+  const auto& kernels = best_decoder_kernels();
+  ThreadTeam team(2);
+  for (const std::size_t size : {40U, 64U, 72U, 203U}) {
+    for (const bool is_one_tensor : {false, true}) {
+      for (const auto precision : kPrecisions) {
+        for (const std::size_t rows : {1U, 131U}) {
+          SCOPED_TRACE(std::to_string(size) + (is_one_tensor ? " in one" : " in two"));
+          const DecoderSpec spec{.intermediate_size = static_cast<std::uint32_t>(size),
+                                 .activation = DecoderActivation::Silu,
+                                 .is_gated = true};
+          const Weights weights(size, is_one_tensor, precision, team);
+          const auto x = inputs(rows, kernels);
+
+          std::vector<float> wide(rows * 2 * size);
+          weights.matrix.multiply(kernels, team, x, rows, {wide.data(), 2 * size, false});
+          RowBuffer expected(rows, size, {true, true, true});
+          for (std::size_t row = 0; row < rows; ++row) {
+            float* gate = wide.data() + row * 2 * size;
+            kernels.gate(spec.activation, size, gate, gate + size);
+            expected.put(kernels, row, 0, size, gate);
+          }
+          RowBuffer gated(rows, size, {true, true, true});
+          GatedProduct(spec, team, rows).run(weights.matrix, x, rows, gated);
+          EXPECT_TRUE(has_equal_rows(gated, expected, rows));
+        }
+      }
+    }
+  }
+}
+
+TEST(GatedProductTest, WithoutAGateItIsTheActivationAlone) {
+  const auto& kernels = best_decoder_kernels();
+  ThreadTeam team(1);
+  const std::size_t size = 100, rows = 3;
+  const DecoderSpec spec{
+      .intermediate_size = size, .activation = DecoderActivation::GeluTanh, .is_gated = false};
+  const auto values = random_values(size * kHidden, 3);
+  PanelMatrix up;
+  ASSERT_TRUE(up.add({.matrix = source_of(values, size), .bias = random_values(size, 4)},
+                     DecoderPrecision::Fp32, team));
+  const auto x = inputs(rows, kernels);
+  std::vector<float> wide(rows * size);
+  up.multiply(kernels, team, x, rows, {wide.data(), size, false});
+  RowBuffer gated(rows, size, {.fp32 = true});
+  GatedProduct(spec, team, rows).run(up, x, rows, gated);
+  for (std::size_t row = 0; row < rows; ++row) {
+    kernels.gate(spec.activation, size, wide.data() + row * size, nullptr);
+  }
+  EXPECT_EQ(std::memcmp(gated.rows(0, rows).fp32, wide.data(), wide.size() * sizeof(float)), 0);
+}
+
+}  // namespace
+}  // namespace muster::engine
