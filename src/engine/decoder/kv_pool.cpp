@@ -2,6 +2,8 @@
 
 #include "engine/decoder/kv_pool.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace muster::engine {
@@ -10,20 +12,22 @@ namespace {
 // Kernels read whole vectors, so up to this many elements behind the last head.
 constexpr std::size_t kReadAhead = 16;
 
-float converted(float value, float /*like*/) { return value; }
-Float16 converted(float value, Float16 /*like*/) { return to_float16(value); }
-
-template <typename T>
-void put_head(const float* keys, const float* values, std::size_t head_size, std::size_t place,
-              T* to) {
-  for (std::size_t c = 0; c < head_size; ++c) {
-    to[c * kKvBlockTokens + place] = converted(keys[c], T{});
-  }
-  to += head_size * kKvBlockTokens + place * head_size;
-  for (std::size_t c = 0; c < head_size; ++c) to[c] = converted(values[c], T{});
+void put_floats(const float* keys, const float* values, std::size_t head_size, std::size_t place,
+                float* to) {
+  for (std::size_t c = 0; c < head_size; ++c) to[c * kKvBlockTokens + place] = keys[c];
+  std::copy_n(values, head_size, to + head_size * kKvBlockTokens + place * head_size);
 }
 
 // Keys are rounded where the position's values will lie, and go from there to their columns.
+void put_halves(const float* keys, const float* values, std::size_t head_size, std::size_t place,
+                Float16* to) {
+  const auto halve = best_decoder_kernels().halve_head;
+  Float16* row = to + head_size * kKvBlockTokens + place * head_size;
+  halve(head_size, keys, row);
+  for (std::size_t c = 0; c < head_size; ++c) to[c * kKvBlockTokens + place] = row[c];
+  halve(head_size, values, row);
+}
+
 void put_quants(const float* keys, const float* values, std::size_t head_size, std::size_t place,
                 std::int8_t* to, float* scales) {
   const auto quantize = best_decoder_kernels().quantize_head;
@@ -65,9 +69,9 @@ void KvPool::put(std::uint32_t block, std::size_t place, std::size_t layer, cons
     const std::size_t at = block * block_size_ + offset(layer, head);
     const std::size_t from = head * head_size_;
     if (kept_ == KvCacheDtype::Fp32) {
-      put_head(keys + from, values + from, head_size_, place, wide_.get() + at);
+      put_floats(keys + from, values + from, head_size_, place, wide_.get() + at);
     } else if (kept_ == KvCacheDtype::Fp16) {
-      put_head(keys + from, values + from, head_size_, place, narrow_.get() + at);
+      put_halves(keys + from, values + from, head_size_, place, narrow_.get() + at);
     } else {
       put_quants(keys + from, values + from, head_size_, place, quants_.get() + at,
                  scales_.get() + at / head_size_);

@@ -107,6 +107,9 @@ struct DecoderKernels {
   /// nearest, ties to even, the same in every instruction set. Returns d, NaN where a value is not
   /// finite.
   float (*quantize_head)(std::size_t size, const float* x, std::int8_t* quants);
+  /// One head's vector of keys or values as `attend_fp16` reads it: to the nearest, ties to even;
+  /// beyond the largest finite value it stays there.
+  void (*halve_head)(std::size_t size, const float* x, Float16* out);
 
   /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys; all NaN
   /// for a row that sees a score that is none.

@@ -195,6 +195,21 @@ float quantize_head_row(std::size_t size, const float* x, std::int8_t* quants) {
   return Simd::sum(zeros) == 0 ? scale : std::numeric_limits<float>::quiet_NaN();
 }
 
+template <typename Simd>
+void halve_head_row(std::size_t size, const float* x, Float16* out) {
+  for (std::size_t at = 0; at < size; at += Simd::kWidth) {
+    const std::size_t count = std::min(Simd::kWidth, size - at);
+    const auto value = load_some<Simd>(x + at, count);
+    if (count == Simd::kWidth) {
+      Simd::store(out + at, value);
+    } else {
+      Float16 rest[Simd::kWidth];
+      Simd::store(rest, value);
+      for (std::size_t i = 0; i < count; ++i) out[at + i] = rest[i];
+    }
+  }
+}
+
 /// Two passes: the largest value, then where it stands first. What is not finite is not zero when
 /// multiplied by zero, and goes before everything.
 template <typename Simd>
