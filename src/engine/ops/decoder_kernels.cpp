@@ -37,6 +37,8 @@ DecoderKernels with_tiles(DecoderKernels kernels) {
   kernels.multiply_q4_0 = multiply_q4_0_amx;
   kernels.multiply_q4_1 = multiply_q4_1_amx;
   kernels.multiply_q8_0 = multiply_q8_0_amx;
+  kernels.halve_head = halve_head_amx;
+  kernels.attend_fp16 = attend_fp16_amx;
   return kernels;
 }
 

@@ -108,11 +108,14 @@ struct DecoderKernels {
   /// finite.
   float (*quantize_head)(std::size_t size, const float* x, std::int8_t* quants);
   /// One head's vector of keys or values as `attend_fp16` reads it: to the nearest, ties to even;
-  /// beyond the largest finite value it stays there.
+  /// beyond the largest finite value it stays there. With AMX's tiles the numbers are those of
+  /// bfloat16, with 8 significant bits, which float16 holds up to 65,280; and what is denormal in
+  /// float32 is zero.
   void (*halve_head)(std::size_t size, const float* x, Float16* out);
 
   /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys; all NaN
-  /// for a row that sees a score that is none.
+  /// for a row that sees a score that is none. What `attend_fp16` reads comes from `halve_head`; by
+  /// tiles, queries and weights are rounded to bfloat16.
   /// scratch: [attention_rows x (longest end rounded up to 16)] floats.
   void (*attend_fp32)(const PagedHead<float>& head, std::span<const AttentionRow> rows,
                       const AttentionExtras& extras, float* scratch);

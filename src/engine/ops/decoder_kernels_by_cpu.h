@@ -29,4 +29,9 @@ void multiply_q4_1_amx(const PanelWeight& weight, std::size_t panel_begin, std::
 void multiply_q8_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out);
 
+// `attend_fp16` by tiles, for a CPU with both extensions as well, and what it reads.
+void halve_head_amx(std::size_t size, const float* x, Float16* out);
+void attend_fp16_amx(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
+                     const AttentionExtras& extras, float* scratch);
+
 }  // namespace muster::engine

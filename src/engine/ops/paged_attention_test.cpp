@@ -1,7 +1,9 @@
-// What a paged cache in float16 keeps, in every set of instructions.
+// Attention over a paged cache in float16, in every set of instructions: near its formula, and a
+// row the same bits in whatever strip.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +12,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/ops/decoder_kernels.h"
@@ -17,13 +20,18 @@
 namespace muster::engine {
 namespace {
 
-std::vector<float> random_row(std::size_t size, unsigned seed) {
+constexpr std::size_t kLength = 300;  // of the sequence; 19 blocks, the last one not whole
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> random_row(std::size_t size, unsigned seed, float scale = 1) {
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
+  std::normal_distribution<float> normal(0, scale);
   std::vector<float> row(size);
   for (auto& value : row) value = normal(random);
   return row;
 }
+
+bool is_by_tiles(const DecoderKernels& kernels) { return kernels.name.ends_with("+amx"); }
 
 std::vector<Float16> halved(const DecoderKernels& kernels, std::span<const float> x) {
   std::vector<Float16> halves(x.size());
@@ -31,17 +39,132 @@ std::vector<Float16> halved(const DecoderKernels& kernels, std::span<const float
   return halves;
 }
 
+/// A sequence's keys and values in blocks that do not follow each other; all that is not theirs is
+/// not a number.
+class Cache {
+ public:
+  Cache(const DecoderKernels& kernels, std::size_t size, std::span<const float> keys,
+        std::span<const float> values)
+      : size_(size), pool_(41 * block_size() + 16, Float16{0x7fff}) {
+    for (std::uint32_t b = 0; b * kKvBlockTokens < kLength; ++b) blocks_.push_back(b * 17 % 41);
+    for (std::size_t p = 0; p < kLength; ++p) {
+      const auto key = halved(kernels, keys.subspan(p * size, size));
+      const auto value = halved(kernels, values.subspan(p * size, size));
+      for (std::size_t c = 0; c < size; ++c) {
+        this->key(p, c) = key[c];
+        this->value(p, c) = value[c];
+      }
+    }
+  }
+
+  Float16& key(std::size_t position, std::size_t column) {
+    return pool_[start(position) + column * kKvBlockTokens + position % kKvBlockTokens];
+  }
+  Float16& value(std::size_t position, std::size_t column) {
+    return pool_[start(position) + (kKvBlockTokens + position % kKvBlockTokens) * size_ + column];
+  }
+  PagedHead<Float16> head() const { return {pool_.data(), blocks_, block_size(), 0, size_}; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::size_t block_size() const { return 2 * size_ * kKvBlockTokens; }
+  std::size_t start(std::size_t position) const {
+    return blocks_[position / kKvBlockTokens] * block_size();
+  }
+
+  std::size_t size_;
+  std::vector<Float16> pool_;
+  std::vector<std::uint32_t> blocks_;
+};
+
+struct Range {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+/// out[i] of the rows [first, first + count), row i with the i-th query and range.
+std::vector<float> attend(const DecoderKernels& kernels, const Cache& cache,
+                          std::span<const float> queries, std::span<const Range> ranges, float cap,
+                          std::size_t first, std::size_t count) {
+  std::vector<float> out(count * cache.size());
+  std::vector<float> scratch(kernels.attention_rows * 304);
+  std::vector<AttentionRow> rows;
+  for (std::size_t i = 0; i < count; ++i) {
+    rows.push_back({.query = queries.data() + (first + i) * cache.size(),
+                    .out = out.data() + i * cache.size(),
+                    .begin = ranges[first + i].begin,
+                    .end = ranges[first + i].end});
+  }
+  kernels.attend_fp16(cache.head(), rows, {cap}, scratch.data());
+  return out;
+}
+
+std::vector<std::uint32_t> bits_of(std::span<const float> values) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+/// Rows of a prompt of which the last sees all but 4 positions; every fourth has a window.
+std::vector<Range> ranges_of(std::uint32_t count) {
+  std::vector<Range> ranges;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto end = static_cast<std::uint32_t>(kLength - 4) - (count - 1 - i);
+    ranges.push_back({i % 4 == 3 ? end - 37 : 0, end});
+  }
+  return ranges;
+}
+
+float to_bf16_and_back(float value) { return to_float(to_bfloat16(value)); }
+
+struct Expected {
+  double value = 0;
+  double mean_size = 0;  // what it would be, were all values positive
+};
+
+/// By the formula, from what the cache holds. Queries are rounded where the kernels say so.
+std::vector<Expected> by_formula(Cache cache, std::span<const float> query, const Range& range,
+                                 double cap, bool is_rounded) {
+  std::vector<double> scores;
+  for (std::size_t p = range.begin; p < range.end; ++p) {
+    double score = 0;
+    for (std::size_t c = 0; c < cache.size(); ++c) {
+      const double q = is_rounded ? to_bf16_and_back(query[c]) : query[c];
+      score += q * double{to_float(cache.key(p, c))};
+    }
+    scores.push_back(cap > 0 ? cap * std::tanh(score / cap) : score);
+  }
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  double total = 0;
+  std::vector<Expected> out(cache.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const double weight = std::exp(scores[i] - largest);
+    total += weight;
+    for (std::size_t c = 0; c < cache.size(); ++c) {
+      const double value = to_float(cache.value(range.begin + i, c));
+      out[c].value += weight * value;
+      out[c].mean_size += weight * std::abs(value);
+    }
+  }
+  for (auto& value : out) value = {value.value / total, value.mean_size / total};
+  return out;
+}
+
+// bfloat16 keeps 8 bits of a number, 1 + 2^-8 is a tie between 1 and 1 + 2^-7; 65,280 is the
+// largest that float16 has as well.
 TEST(HalveHeadTest, RoundsToWhatTheKernelsReadAndKeepsWhatIsNoNumber) {
   for (const auto& kernels : decoder_kernels_available()) {
     SCOPED_TRACE(std::string(kernels.name));
+    const bool is_short = is_by_tiles(kernels);
     const std::vector<float> x{1, -2.5F, 1 + 0x1p-8F, 1 + 0x3p-8F, 1e6F, -1e6F, 0x1p-24F, 0};
     const std::vector<float> whole{1, -2.5F, 1 + 0x1p-8F, 1 + 0x3p-8F, 65504, -65504, 0x1p-24F, 0};
+    const std::vector<float> few{1, -2.5F, 1, 1 + 0x1p-6F, 65280, -65280, 0x1p-24F, 0};
     const auto halves = halved(kernels, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      EXPECT_EQ(to_float(halves[i]), whole[i]) << x[i];
+      EXPECT_EQ(to_float(halves[i]), is_short ? few[i] : whole[i]) << x[i];
     }
     const float infinity = std::numeric_limits<float>::infinity();
-    EXPECT_EQ(to_float(halved(kernels, {&infinity, 1})[0]), 65504);
+    EXPECT_EQ(to_float(halved(kernels, {&infinity, 1})[0]), is_short ? 65280 : 65504);
     for (const std::uint32_t bits : {0x7fc00000U, 0xffffffffU, 0x7f800001U}) {
       const auto none = std::bit_cast<float>(bits);
       EXPECT_TRUE(std::isnan(to_float(halved(kernels, {&none, 1})[0]))) << bits;
@@ -58,12 +181,144 @@ TEST(HalveHeadTest, EverySizeIsRoundedNumberByNumber) {
       std::vector<Float16> halves(size + 16, Float16{0x1234});
       kernels.halve_head(size, x.data(), halves.data());
       for (std::size_t i = 0; i < size; ++i) {
-        ASSERT_EQ(halves[i].bits, to_float16(x[i]).bits) << kernels.name << " " << x[i];
+        const float value = is_by_tiles(kernels) ? to_bf16_and_back(x[i]) : x[i];
+        ASSERT_EQ(halves[i].bits, to_float16(value).bits) << kernels.name << " " << x[i];
       }
       for (std::size_t i = size; i < halves.size(); ++i) ASSERT_EQ(halves[i].bits, 0x1234);
     }
   }
 }
+
+class PagedAttentionTest : public testing::TestWithParam<std::size_t> {};
+
+// Weights in bfloat16 are within 2^-9 of themselves, and so is their sum: what they weigh moves by
+// at most 2^-8 of the values' mean size. Rounded keys may make scores grow along the sequence.
+TEST_P(PagedAttentionTest, IsItsFormula) {
+  const std::size_t size = GetParam();
+  const auto values = random_row(kLength * size, 6);
+  const auto queries = random_row(24 * size, 7, 1 / std::sqrt(static_cast<float>(size)));
+  const auto ranges = ranges_of(24);
+  for (const bool grows : {false, true}) {
+    auto keys = random_row(kLength * size, 5);
+    for (std::size_t i = 0; grows && i < keys.size(); ++i) {
+      keys[i] *= 4 * static_cast<float>(i) / static_cast<float>(keys.size());
+    }
+    for (const auto& kernels : decoder_kernels_available()) {
+      const Cache cache(kernels, size, keys, values);
+      const bool is_rounded = is_by_tiles(kernels) && size <= 256;
+      for (const float cap : {0.0F, 2.0F}) {
+        const auto out = attend(kernels, cache, queries, ranges, cap, 0, 24);
+        for (std::size_t i = 0; i < 24; ++i) {
+          const auto expected = by_formula(cache, std::span(queries).subspan(i * size, size),
+                                           ranges[i], cap, is_rounded);
+          for (std::size_t c = 0; c < size; ++c) {
+            const double near = (is_rounded ? 0x1p-8 * expected[c].mean_size : 0) + 3e-5;
+            ASSERT_NEAR(out[i * size + c], expected[c].value, near)
+                << kernels.name << " row " << i << " column " << c;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(PagedAttentionTest, ARowIsTheSameBitsInAnyStrip) {
+  const std::size_t size = GetParam();
+  const auto keys = random_row(kLength * size, 5);
+  const auto values = random_row(kLength * size, 6);
+  const auto queries = random_row(40 * size, 7, 2 / std::sqrt(static_cast<float>(size)));
+  const auto ranges = ranges_of(40);
+  for (const auto& kernels : decoder_kernels_available()) {
+    SCOPED_TRACE(std::string(kernels.name));
+    const Cache cache(kernels, size, keys, values);
+    for (const float cap : {0.0F, 2.0F}) {
+      const auto together = attend(kernels, cache, queries, ranges, cap, 0, 40);
+      ASSERT_TRUE(std::isfinite(together.back()));
+      for (const std::size_t count : {1U, 2U, 3U, 4U, 17U, 24U}) {
+        for (std::size_t first = 0; first < 40; first += count) {
+          const std::size_t rows = std::min<std::size_t>(count, 40 - first);
+          const auto out = attend(kernels, cache, queries, ranges, cap, first, rows);
+          const auto same = std::span(together).subspan(first * size, rows * size);
+          ASSERT_EQ(bits_of(out), bits_of(same)) << count << " rows from " << first;
+        }
+      }
+    }
+  }
+}
+
+// Products and sums below the smallest normal number, and zeros; of a zero's sign only tiles are
+// held to be sure.
+TEST_P(PagedAttentionTest, SoIsARowOfTinyNumbers) {
+  const std::size_t size = GetParam();
+  auto keys = random_row(kLength * size, 5, 1e-6F);
+  auto values = random_row(kLength * size, 6, 1e-7F);
+  auto queries = random_row(24 * size, 7, 1e-36F);
+  for (std::size_t i = 0; i < values.size(); i += 3) values[i] = i % 2 == 0 ? -0.0F : 0.0F;
+  // Every other row has scores of about 80 at multiples of 30, and weights of e^-80 elsewhere.
+  for (std::size_t p = 0; p < kLength; p += 30) keys[p * size] = 100;
+  for (std::size_t p = 0; p < kLength; p += 30) values[p * size + size / 2] = 0;
+  for (std::size_t i = 0; i < 24; i += 2) queries[i * size] = 0.8F;
+  const auto ranges = ranges_of(24);
+  for (const auto& kernels : decoder_kernels_available()) {
+    SCOPED_TRACE(std::string(kernels.name));
+    const Cache cache(kernels, size, keys, values);
+    const auto together = attend(kernels, cache, queries, ranges, 0, 0, 24);
+    for (const std::size_t count : {1U, 5U}) {
+      for (std::size_t first = 0; first + count <= 24; first += count) {
+        const auto out = attend(kernels, cache, queries, ranges, 0, first, count);
+        const auto same = std::span(together).subspan(first * size, count * size);
+        if (is_by_tiles(kernels)) {
+          ASSERT_EQ(bits_of(out), bits_of(same)) << first;
+        }
+        for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], same[i]) << first;
+      }
+    }
+  }
+}
+
+// A row that sees a key that is no number is none; one that sees such a value is none in its
+// column; all others are what they are without.
+TEST_P(PagedAttentionTest, WhatIsNoNumberIsNotLostAndSpoilsNoRowThatDoesNotSeeIt) {
+  const std::size_t size = GetParam();
+  const std::size_t column = size / 2;
+  const auto keys = random_row(kLength * size, 5);
+  const auto values = random_row(kLength * size, 6);
+  const auto queries = random_row(24 * size, 7, 1 / std::sqrt(static_cast<float>(size)));
+  const auto ranges = ranges_of(24);
+  const auto none = Float16{0x7fff};
+  for (const auto& kernels : decoder_kernels_available()) {
+    SCOPED_TRACE(std::string(kernels.name));
+    const Cache whole(kernels, size, keys, values);
+    for (const std::size_t count : {3U, 24U}) {
+      const std::size_t first = 24 - count;
+      const auto expected = attend(kernels, whole, queries, ranges, 0, first, count);
+      for (const std::uint32_t place : {0U, 128U, 250U, 285U, 294U}) {
+        for (const bool is_key : {true, false}) {
+          Cache broken = whole;
+          (is_key ? broken.key(place, column) : broken.value(place, column)) = none;
+          const auto out = attend(kernels, broken, queries, ranges, 0, first, count);
+          for (std::size_t i = 0; i < count; ++i) {
+            const auto& range = ranges[first + i];
+            const bool sees = range.begin <= place && place < range.end;
+            for (std::size_t c = 0; c < size; ++c) {
+              const float value = out[i * size + c];
+              if (sees && (is_key || c == column)) {
+                ASSERT_TRUE(std::isnan(value)) << place << " row " << i;
+              } else {
+                ASSERT_EQ(value, expected[i * size + c]) << place << " row " << i;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Of a part of a tile, of whole ones and of an odd number; of heads that have one tile of rows and
+// that go through none.
+INSTANTIATE_TEST_SUITE_P(Sizes, PagedAttentionTest, testing::Values(5U, 20U, 64U, 80U, 136U, 272U),
+                         [](const auto& size) { return std::to_string(size.param); });
 
 }  // namespace
 }  // namespace muster::engine
