@@ -247,7 +247,7 @@ TEST_P(PagedAttentionTest, ARowIsTheSameBitsInAnyStrip) {
 }
 
 // Products and sums below the smallest normal number, and zeros; of a zero's sign only tiles are
-// held to be sure.
+// held to be sure, which take heads of up to 256.
 TEST_P(PagedAttentionTest, SoIsARowOfTinyNumbers) {
   const std::size_t size = GetParam();
   auto keys = random_row(kLength * size, 5, 1e-6F);
@@ -267,7 +267,7 @@ TEST_P(PagedAttentionTest, SoIsARowOfTinyNumbers) {
       for (std::size_t first = 0; first + count <= 24; first += count) {
         const auto out = attend(kernels, cache, queries, ranges, 0, first, count);
         const auto same = std::span(together).subspan(first * size, count * size);
-        if (is_by_tiles(kernels)) {
+        if (is_by_tiles(kernels) && size <= 256) {
           ASSERT_EQ(bits_of(out), bits_of(same)) << first;
         }
         for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], same[i]) << first;
