@@ -15,10 +15,12 @@ Result<std::unique_ptr<DecoderModel>> CpuDecoder::load(const DecoderOptions& opt
   auto tensors = MUSTER_TRY(find_decoder_tensors({decoder->spec_, decoder->source_}));
   decoder->weights_ =
       MUSTER_TRY(pack_decoder(std::move(tensors), options.precision, decoder->team_));
-  decoder->pool_ =
-      KvPool(options.spec, options.block_count, kept_as(options.kv_cache_dtype, options.precision));
-  decoder->pass_ = std::make_unique<DecoderPass>(decoder->spec_, decoder->weights_, decoder->team_,
-                                                 options.step_tokens_max, options.logits_max);
+  const auto& kernels = decoder_kernels_of(options.precision);
+  decoder->pool_ = KvPool(options.spec, options.block_count,
+                          kept_as(options.kv_cache_dtype, options.precision), kernels);
+  decoder->pass_ =
+      std::make_unique<DecoderPass>(decoder->spec_, decoder->weights_, kernels, decoder->team_,
+                                    options.step_tokens_max, options.logits_max);
   return std::unique_ptr<DecoderModel>(std::move(decoder));
 }
 

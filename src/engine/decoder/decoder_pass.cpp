@@ -34,12 +34,13 @@ RowForms and_fp32(RowForms forms) {
 
 }  // namespace
 
-DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights, ThreadTeam& team,
-                         std::size_t row_count_max, std::size_t logits_max)
+DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
+                         const DecoderKernels& kernels, ThreadTeam& team, std::size_t row_count_max,
+                         std::size_t logits_max)
     : spec_(spec),
       weights_(weights),
       team_(team),
-      kernels_(best_decoder_kernels()),
+      kernels_(kernels),
       query_size_(std::size_t{spec.head_count} * spec.head_size),
       key_size_(std::size_t{spec.kv_head_count} * spec.head_size) {
   const auto& layers = weights.layers;

@@ -26,8 +26,8 @@ namespace muster::engine {
 class DecoderPass {
  public:
   /// row_count_max: tokens of a step in all; logits_max: those of them whose logits are wanted.
-  DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights, ThreadTeam& team,
-              std::size_t row_count_max, std::size_t logits_max);
+  DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights, const DecoderKernels& kernels,
+              ThreadTeam& team, std::size_t row_count_max, std::size_t logits_max);
 
   /// Shapes: logits [tokens that want them, vocab], in the order of the sequences and their tokens.
   void run(std::span<const StepSequence> sequences, KvPool& pool, float* logits);

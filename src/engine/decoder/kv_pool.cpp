@@ -19,18 +19,18 @@ void put_floats(const float* keys, const float* values, std::size_t head_size, s
 }
 
 // Keys are rounded where the position's values will lie, and go from there to their columns.
-void put_halves(const float* keys, const float* values, std::size_t head_size, std::size_t place,
-                Float16* to) {
-  const auto halve = best_decoder_kernels().halve_head;
+void put_halves(const DecoderKernels& kernels, const float* keys, const float* values,
+                std::size_t head_size, std::size_t place, Float16* to) {
+  const auto halve = kernels.halve_head;
   Float16* row = to + head_size * kKvBlockTokens + place * head_size;
   halve(head_size, keys, row);
   for (std::size_t c = 0; c < head_size; ++c) to[c * kKvBlockTokens + place] = row[c];
   halve(head_size, values, row);
 }
 
-void put_quants(const float* keys, const float* values, std::size_t head_size, std::size_t place,
-                std::int8_t* to, float* scales) {
-  const auto quantize = best_decoder_kernels().quantize_head;
+void put_quants(const DecoderKernels& kernels, const float* keys, const float* values,
+                std::size_t head_size, std::size_t place, std::int8_t* to, float* scales) {
+  const auto quantize = kernels.quantize_head;
   std::int8_t* row = to + head_size * kKvBlockTokens + place * head_size;
   scales[place] = quantize(head_size, keys, row);
   for (std::size_t c = 0; c < head_size; ++c) to[c * kKvBlockTokens + place] = row[c];
@@ -44,8 +44,10 @@ std::uint64_t kv_block_bytes(const DecoderSpec& spec, KvCacheDtype kept) {
          kv_vector_bytes(kept, spec.head_size);
 }
 
-KvPool::KvPool(const DecoderSpec& spec, std::size_t block_count, KvCacheDtype kept)
-    : block_count_(block_count),
+KvPool::KvPool(const DecoderSpec& spec, std::size_t block_count, KvCacheDtype kept,
+               const DecoderKernels& kernels)
+    : kernels_(&kernels),
+      block_count_(block_count),
       block_size_(kv_block_bytes(spec, KvCacheDtype::Fp32) / sizeof(float)),
       kv_head_count_(spec.kv_head_count),
       head_size_(spec.head_size),
@@ -71,9 +73,9 @@ void KvPool::put(std::uint32_t block, std::size_t place, std::size_t layer, cons
     if (kept_ == KvCacheDtype::Fp32) {
       put_floats(keys + from, values + from, head_size_, place, wide_.get() + at);
     } else if (kept_ == KvCacheDtype::Fp16) {
-      put_halves(keys + from, values + from, head_size_, place, narrow_.get() + at);
+      put_halves(*kernels_, keys + from, values + from, head_size_, place, narrow_.get() + at);
     } else {
-      put_quants(keys + from, values + from, head_size_, place, quants_.get() + at,
+      put_quants(*kernels_, keys + from, values + from, head_size_, place, quants_.get() + at,
                  scales_.get() + at / head_size_);
     }
   }

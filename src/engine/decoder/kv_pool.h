@@ -31,8 +31,9 @@ std::uint64_t kv_block_bytes(const DecoderSpec& spec, KvCacheDtype kept);
 class KvPool {
  public:
   KvPool() = default;
-  /// kept: not Auto.
-  KvPool(const DecoderSpec& spec, std::size_t block_count, KvCacheDtype kept);
+  /// kept: not Auto; kernels: those that will read it.
+  KvPool(const DecoderSpec& spec, std::size_t block_count, KvCacheDtype kept,
+         const DecoderKernels& kernels);
 
   std::size_t block_count() const { return block_count_; }
   std::uint64_t block_bytes() const { return block_bytes_; }
@@ -56,6 +57,7 @@ class KvPool {
   }
   std::size_t head_elements() const { return 2 * head_size_ * kKvBlockTokens; }
 
+  const DecoderKernels* kernels_ = nullptr;
   std::size_t block_count_ = 0;
   std::size_t block_size_ = 0;  // elements
   std::size_t kv_head_count_ = 0;

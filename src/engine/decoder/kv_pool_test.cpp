@@ -118,7 +118,7 @@ struct Kept {
     spec.layer_count = kLayers;
     spec.kv_head_count = kHeads;
     spec.head_size = static_cast<std::uint32_t>(size);
-    pool = KvPool(spec, 5, KvCacheDtype::Int8);
+    pool = KvPool(spec, 5, KvCacheDtype::Int8, best_decoder_kernels());
   }
 
   std::size_t at(std::size_t position, std::size_t layer, std::size_t head) const {

