@@ -12,8 +12,8 @@
 namespace muster::engine {
 namespace {
 
-// Rows that meet a group of panels while it is in the second-level cache. A multiple of 6 and 8,
-// the strips of rows that kernels take.
+// Rows that meet a group of panels while it is in the second-level cache. A multiple of 6, 8 and
+// 32, the strips of rows that kernels take.
 constexpr std::size_t kRowsPerItem = 96;
 
 std::optional<WeightFormat> own_format(const GgmlType& type) {

@@ -40,6 +40,9 @@ namespace {
 // A type of this file's own, as in decoder_kernels_avx512.cpp.
 struct SimdAmx final : SimdAvx512 {};
 
+/// Wider heads are computed without tiles, from keys and values that keep their 11 bits.
+constexpr std::size_t kHeadMost = 256;
+
 /// The largest number that both bf16 and float16 have.
 constexpr float kHeldMax = 65280.0F;
 
@@ -105,6 +108,7 @@ std::uint32_t attend_rows(const PagedHead<Float16>& head, std::span<const Attent
 }  // namespace
 
 void halve_head_amx(std::size_t size, const float* x, Float16* out) {
+  if (size > kHeadMost) return kAvx512DecoderKernels.halve_head(size, x, out);
   for (std::size_t at = 0; at < size; at += SimdAmx::kWidth) {
     const std::size_t count = std::min(SimdAmx::kWidth, size - at);
     // The second operand is the one that stays where it is not a number.
@@ -120,7 +124,8 @@ void halve_head_amx(std::size_t size, const float* x, Float16* out) {
 
 void attend_fp16_amx(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
                      const AttentionExtras& extras, float* scratch) {
-  if (head.head_size > 256) return kAvx512DecoderKernels.attend_fp16(head, rows, extras, scratch);
+  if (head.head_size > kHeadMost)
+    return kAvx512DecoderKernels.attend_fp16(head, rows, extras, scratch);
   const FlushDenormals flush;
   const std::size_t most = head.head_size > 128 ? kTileRows : 2 * kTileRows;
   for (std::size_t begin = 0; begin < rows.size(); begin += most) {

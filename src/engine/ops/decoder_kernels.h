@@ -109,9 +109,9 @@ struct DecoderKernels {
   /// finite.
   float (*quantize_head)(std::size_t size, const float* x, std::int8_t* quants);
   /// One head's vector of keys or values as `attend_fp16` reads it: to the nearest, ties to even;
-  /// beyond the largest finite value it stays there. With AMX's tiles the numbers are those of
-  /// bfloat16, with 8 significant bits, which float16 holds up to 65,280; and what is denormal in
-  /// float32 is zero.
+  /// beyond the largest finite value it stays there. With AMX's tiles, which take heads of up to
+  /// 256, the numbers are those of bfloat16, with 8 significant bits, which float16 holds up to
+  /// 65,280; and what is denormal in float32 is zero.
   void (*halve_head)(std::size_t size, const float* x, Float16* out);
 
   /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys; all NaN

@@ -181,7 +181,7 @@ TEST(HalveHeadTest, EverySizeIsRoundedNumberByNumber) {
       std::vector<Float16> halves(size + 16, Float16{0x1234});
       kernels.halve_head(size, x.data(), halves.data());
       for (std::size_t i = 0; i < size; ++i) {
-        const float value = is_by_tiles(kernels) ? to_bf16_and_back(x[i]) : x[i];
+        const float value = is_by_tiles(kernels) && size <= 256 ? to_bf16_and_back(x[i]) : x[i];
         ASSERT_EQ(halves[i].bits, to_float16(value).bits) << kernels.name << " " << x[i];
       }
       for (std::size_t i = size; i < halves.size(); ++i) ASSERT_EQ(halves[i].bits, 0x1234);

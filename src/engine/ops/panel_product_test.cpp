@@ -336,6 +336,34 @@ float sum_of_tiles(const TestWeight& weight, const TestRows& x, std::size_t row,
   return sum;
 }
 
+// Two small products whose difference is denormal: tiles flush it to a zero that keeps its sign. It
+// does so whether its panel stands beside a last one that is not full (1 row) or not (32 rows).
+TEST(PanelProductTest, AZeroHasTheSameSignHoweverTheWorkIsDivided) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    const std::size_t in = 64, out = 72, count = 32;
+    std::vector<float> row(in);
+    row[0] = 1;
+    row[32] = -1;
+    PanelWeight weight(WeightFormat::Bf16, out, in);
+    for (std::size_t panel = 0; panel < weight.panel_count(); ++panel) {
+      const float* rows[kPanelOutputs] = {};
+      std::fill(rows, rows + std::min<std::size_t>(kPanelOutputs, out - panel * 16), row.data());
+      pack_panel(rows, panel, weight);
+    }
+    std::vector<Bfloat16> x(count * in);
+    for (std::size_t r = 0; r < count; ++r) {
+      x[r * in] = to_bfloat16(0x1p-126F);
+      x[r * in + 32] = to_bfloat16(0x1.02p-126F);
+    }
+    std::vector<float> together(count * out), alone(out);
+    kernels.multiply_bf16(weight, 0, weight.panel_count(), {.count = count, .bf16 = x.data()},
+                          {together.data(), out, false});
+    kernels.multiply_bf16(weight, 0, weight.panel_count(), {.count = 1, .bf16 = x.data()},
+                          {alone.data(), out, false});
+    EXPECT_EQ(std::memcmp(together.data(), alone.data(), out * sizeof(float)), 0) << kernels.name;
+  }
+}
+
 TEST(PanelProductTest, ASumOfTilesHasTheOrderOfTheInstruction) {
   if (!has_amx_tiles()) GTEST_SKIP() << "this CPU has no AMX, or Linux does not let us use it";
   const auto available = decoder_kernels_available();

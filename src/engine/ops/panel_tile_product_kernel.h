@@ -76,17 +76,19 @@ void add_last_tile_step(const TileStep& step, std::size_t row_count, std::size_t
   add_tile_step<kRowTiles, kPanels>({x, kTileRowBytes, panels, kTileBytes});
 }
 
-/// Finished sums of up to 32 rows and one panel to where they belong: with the bias, by `put_sums`.
+/// Finished sums of up to 32 rows and one panel to where they belong. Without a bias nothing is
+/// added, not even zero, which would change the sign of a sum that is -0: sums that are stored as
+/// they are keep it.
 template <typename Simd>
 void put_tile_sums(const PanelWeight& weight, std::size_t panel, std::size_t row,
                    std::size_t row_count, const float* sums, const ProductOut& out) {
   const std::size_t column = panel * kPanelOutputs;
   const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
-  const auto bias =
-      weight.bias() == nullptr ? Simd::broadcast(0) : Simd::load(weight.bias() + column);
+  const float* bias = weight.bias() == nullptr ? nullptr : weight.bias() + column;
   for (std::size_t i = 0; i < row_count; ++i) {
     float* to = out.at(row + i, column);
-    auto value = Simd::add(Simd::load(sums + i * kPanelOutputs), bias);
+    auto value = Simd::load(sums + i * kPanelOutputs);
+    if (bias != nullptr) value = Simd::add(value, Simd::load(bias));
     if (out.adds) value = Simd::add(value, Simd::load_first(to, column_count));
     Simd::store_first(to, value, column_count);
   }
@@ -176,6 +178,7 @@ void multiply_tile_strips(const PanelWeight& weight, std::size_t panel_begin, st
 template <typename Simd>
 void multiply_panels_by_tiles(const PanelWeight& weight, std::size_t panel_begin,
                               std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
+  if (x.count == 0) return;  // no tile has that shape
   const std::size_t whole = x.count / (2 * kTileRows) * (2 * kTileRows);
   const std::size_t rest = x.count - whole;
   const TileUse use(rest > kTileRows || whole > 0 ? tile_shapes<2>(kTileRows)

@@ -35,9 +35,8 @@ std::uint64_t encoder_table_bytes(const ModelShape& shape);
 /// What it holds of one layer: four packed matrices and their biases in the run's precision, and
 /// two normalisations in float32. The pooler is not loaded.
 ///
-///   matrix   K inputs, N outputs: fp32 with AVX2 up16(N) K and a bias of up16(N); with AVX-512 N
-///   K,
-///            from 129 inputs on up64(N) up16(K);
+///   matrix   K inputs, N outputs: fp32 with AVX2 up16(N) K and a bias of up16(N); with AVX-512
+///            N K, from 129 inputs on up64(N) up16(K);
 ///            bf16 up64(N) up2(K) with a bias of up64(N) floats; without bf16 products N K;
 ///            int8 up32(N) up4(K) with a bias, a scale and a sum of up32(N) each
 ///

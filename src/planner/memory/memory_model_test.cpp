@@ -245,8 +245,9 @@ ModelDescription tied_decoder() {
 // A layer's matrices in bfloat16, outputs in whole panels of 16: queries, keys, values and output
 // 16 x 16 each, gate and up 32 x 16, down 16 x 24; the head 64 x 16, which is packed beside the
 // table of 50 x 16. Norms have 8 bytes an element. A row of the 512: the state of 16, 32 queries,
-// keys and values, 48 of gate and up, 2 x 2 cosines and sines; and what products read, in float32
-// and bfloat16, 16, 16 and 24. Six rows of attention share 1.5 x 32 positions.
+// keys and values, 2 x 2 cosines and sines; and what products read in bfloat16, 16, 16 and 24, the
+// first two in float32 as well. Six rows of attention share 1.5 x 32 positions. Each of two lanes
+// has room for gate and up of 128 rows and 80 columns.
 TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
   const auto model = tied_decoder();
   auto share = whole(model);
@@ -255,19 +256,20 @@ TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
   constexpr std::uint64_t kMatrices = 2 * (4 * 16 * 16 + 2 * 32 * 16 + 16 * 24) + 64 * 16;
   constexpr std::uint64_t kTable = 50 * 16 * 2;
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
-  constexpr std::uint64_t kBeside = 6 * 4 * (2 * 48 + 32) + 20 * 50;  // scratch; sampling
+  // Scratch; sampling; gate and up.
+  constexpr std::uint64_t kBeside = 6 * 4 * (2 * 48 + 32) + 20 * 50 + 2 * 128 * 80 * 2 * 4;
   auto workload = generate(3, 32);
   auto parts = memory(model, workload, share);
   EXPECT_EQ(parts.weights, 2 * kMatrices + kTable + kNorms);
   EXPECT_EQ(parts.kv_cache, 3U * 32 * 2 * 2 * (4 + 4) * 2);
-  EXPECT_EQ(parts.activations, 512U * (100 * 4 + 56 * 6) + 64 * 16 * 6 + kBeside);
+  EXPECT_EQ(parts.activations, 512U * (52 * 4 + 32 * 4 + 56 * 2) + 64 * 16 * 6 + kBeside);
   EXPECT_EQ(parts.logits, 64U * 50 * 4) << "of 32 sequences and 32 ids that are scored";
   EXPECT_EQ(parts.context + parts.workspace, 0U);
   workload.dtype = "fp32";
   parts = memory(model, workload, share);
   EXPECT_EQ(parts.weights, 4 * kMatrices + kTable + kNorms);
   EXPECT_EQ(parts.kv_cache, 3U * 32 * 2 * 2 * (4 + 4) * 4);
-  EXPECT_EQ(parts.activations, 512U * (100 + 56) * 4 + 64 * 16 * 4 + kBeside);
+  EXPECT_EQ(parts.activations, 512U * (52 + 56) * 4 + 64 * 16 * 4 + kBeside);
   workload.batch = 40;
   EXPECT_EQ(memory(model, workload, share).logits, (64U + 8) * 50 * 4);
 }
@@ -288,8 +290,8 @@ TEST(StageMemory, ACacheIn8BitsIsWhatTheEngineHolds) {
 }
 
 // Every matrix in blocks of 32 inputs, each 34 bytes: one block where there are 16 or 24 of them.
-// Outputs are in panels of 16, as in any precision. What products read: in float32, and in blocks
-// of 32 + 12 bytes.
+// Outputs are in panels of 16, as in any precision. What products read: in blocks of 32 + 12 bytes,
+// and in float32 but for what goes into down.
 TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   const auto model = tied_decoder();
   auto share = whole(model);
@@ -297,8 +299,9 @@ TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   constexpr std::uint64_t kMatrices = 34 * (2 * (4 * 16 + 2 * 32 + 16) + 64);
   constexpr std::uint64_t kTable = 50 * 16 * 2;
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
-  constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 20 * 50;  // scratch; sampling
-  constexpr std::uint64_t kRows = 512 * (100 * 4 + 56 * 4 + 3 * 44) + 64 * (16 * 4 + 44);
+  // Scratch; sampling; gate and up.
+  constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 20 * 50 + 128 * 80 * 2 * 4;
+  constexpr std::uint64_t kRows = 512 * (52 * 4 + 32 * 4 + 3 * 44) + 64 * (16 * 4 + 44);
   auto workload = generate(3, 32);
   workload.dtype = "int8";
   const auto parts = memory(model, workload, share);
