@@ -40,6 +40,20 @@ struct alignas(64) TileShapes {
   }
 };
 
+/// Whole tiles but for rows: tiles 0 to 3 are sums, 4 and 5 rows of x, 6 and 7 weights. Of two
+/// tiles of rows the second one has `last_rows` (2, 3 and 5), of one the first (0 to 4).
+template <int kRowTiles>
+[[gnu::always_inline]] inline TileShapes tile_shapes(std::size_t last_rows) {
+  TileShapes shapes;
+  for (std::size_t tile = 0; tile < 8; ++tile) shapes.set(tile, kTileRows, kTileRowBytes);
+  if constexpr (kRowTiles == 2) {
+    for (const std::size_t tile : {2U, 3U, 5U}) shapes.set(tile, last_rows, kTileRowBytes);
+  } else {
+    for (const std::size_t tile : {0U, 1U, 2U, 3U, 4U}) shapes.set(tile, last_rows, kTileRowBytes);
+  }
+  return shapes;
+}
+
 /// Holds the tiles of this thread while it lives: they are given back at its end, so that a switch
 /// of threads need not save them.
 ///

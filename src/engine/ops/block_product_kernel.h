@@ -18,12 +18,26 @@ namespace muster::engine {
 // With w = d q + m and x = e p: sum of w x = d e (sum of q p) + m e (sum of p), the sums of
 // integers exact: at most 32 x 255 x 128.
 
+/// Where a block's parts stand in a panel. Source: panel_weight.h.
+template <WeightFormat kFormat>
+struct BlockLayout {
+  static constexpr bool kHasMinimum = kFormat == WeightFormat::Q4_1;
+  static constexpr bool kIsBytes = kFormat == WeightFormat::Q8_0;
+  static constexpr std::size_t kHead = (kHasMinimum ? 2 : 1) * kPanelOutputs * sizeof(Float16);
+  static constexpr std::size_t kQuants = kPanelOutputs * kBlockInputs;  // bytes when unpacked
+  static constexpr std::size_t kBytes = kHead + (kIsBytes ? kQuants : kQuants / 2);
+};
+
+/// What a format's quants are multiplied with too much; of_bytes: of Q8_0, as it is multiplied.
+template <WeightFormat kFormat>
+constexpr int middle_of_quants(int of_bytes) {
+  return kFormat == WeightFormat::Q8_0 ? of_bytes : kFormat == WeightFormat::Q4_0 ? 8 : 0;
+}
+
 /// The scales and the quants of a panel's block, unpacked once for all rows of a strip.
 template <typename Ops, WeightFormat kFormat>
-struct PanelBlock {
-  static constexpr bool kHasMinimum = kFormat == WeightFormat::Q4_1;
-  static constexpr std::size_t kHead = (kHasMinimum ? 2 : 1) * kPanelOutputs * sizeof(Float16);
-  static constexpr std::size_t kBytes = kHead + (kFormat == WeightFormat::Q8_0 ? 512 : 256);
+struct PanelBlock : BlockLayout<kFormat> {
+  using Layout = BlockLayout<kFormat>;
 
   typename Ops::Floats scales, minima;
   typename Ops::Bytes quants[8];
@@ -31,14 +45,15 @@ struct PanelBlock {
   [[gnu::always_inline]] explicit PanelBlock(const std::byte* from) {
     const auto* halves = reinterpret_cast<const Float16*>(from);
     scales = Ops::load_halves(halves);
-    if constexpr (kHasMinimum) minima = Ops::load_halves(halves + kPanelOutputs);
-    if constexpr (kFormat == WeightFormat::Q8_0) {
+    if constexpr (Layout::kHasMinimum) minima = Ops::load_halves(halves + kPanelOutputs);
+    if constexpr (Layout::kIsBytes) {
 #pragma GCC unroll 8
-      for (std::size_t g = 0; g < 8; ++g) quants[g] = Ops::load_bytes(from + kHead + g * 64);
+      for (std::size_t g = 0; g < 8; ++g)
+        quants[g] = Ops::load_bytes(from + Layout::kHead + g * 64);
     } else {
 #pragma GCC unroll 4
       for (std::size_t g = 0; g < 4; ++g) {
-        const auto both = Ops::load_bytes(from + kHead + g * 64);
+        const auto both = Ops::load_bytes(from + Layout::kHead + g * 64);
         quants[g] = Ops::low_halves(both);
         quants[g + 4] = Ops::high_halves(both);
       }
@@ -51,9 +66,7 @@ template <typename Ops, WeightFormat kFormat>
 [[gnu::always_inline]] inline typename Ops::Ints sum_block(const PanelBlock<Ops, kFormat>& block,
                                                            const std::int8_t* quants,
                                                            std::int32_t sum) {
-  constexpr int kMiddle = kFormat == WeightFormat::Q8_0   ? Ops::kMiddleOfBytes
-                          : kFormat == WeightFormat::Q4_0 ? 8
-                                                          : 0;
+  constexpr int kMiddle = middle_of_quants<kFormat>(Ops::kMiddleOfBytes);
   auto total = Ops::ints(kMiddle == 0 ? 0 : -kMiddle * sum);
 #pragma GCC unroll 8
   for (std::size_t g = 0; g < 8; ++g) {

@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "engine/ops/amx_tiles.h"
+#include "engine/ops/block_product_kernel.h"
 #include "engine/ops/panel_product.h"
-#include "engine/ops/strips.h"
+#include "engine/ops/panel_product_kernel.h"
+#include "engine/ops/tile_strips.h"
 
 namespace muster::engine {
 
@@ -21,17 +23,6 @@ namespace muster::engine {
 constexpr std::size_t block_tile_rows_least(WeightFormat format) {
   return format == WeightFormat::Q8_0 ? 8 : 12;
 }
-
-/// Where a block's parts stand in a panel. Source: panel_weight.h.
-template <WeightFormat kFormat>
-struct BlockLayout {
-  static constexpr bool kHasMinimum = kFormat == WeightFormat::Q4_1;
-  static constexpr bool kIsBytes = kFormat == WeightFormat::Q8_0;
-  static constexpr std::size_t kHead = (kHasMinimum ? 2 : 1) * kPanelOutputs * sizeof(Float16);
-  static constexpr std::size_t kQuants = kPanelOutputs * kBlockInputs;  // bytes when unpacked
-  static constexpr std::size_t kBytes = kHead + (kIsBytes ? kQuants : kQuants / 2);
-  static constexpr std::int32_t kMiddle = kIsBytes ? 128 : kFormat == WeightFormat::Q4_0 ? 8 : 0;
-};
 
 /// The quants of a block as a tile reads them: 8 rows of 4 inputs of each output.
 template <WeightFormat kFormat>
@@ -104,6 +95,7 @@ template <typename Simd, WeightFormat kFormat, int kPanels>
                                                     const std::int32_t (&sums)[kPanels][512],
                                                     float (&totals)[kPanels][512]) {
   using Layout = BlockLayout<kFormat>;
+  constexpr int kMiddle = middle_of_quants<kFormat>(128);
   typename Simd::Vector scales[kPanels], minima[kPanels];
   for (std::size_t p = 0; p < kPanels; ++p) {
     const auto* halves = reinterpret_cast<const Float16*>(panels[p]);
@@ -113,11 +105,11 @@ template <typename Simd, WeightFormat kFormat, int kPanels>
   std::size_t at = strip.row * strip.block_count + block;
   for (std::size_t i = 0; i < strip.row_count; ++i, at += strip.block_count) {
     const auto scale = Simd::broadcast(strip.x->scales[at]);
-    const __m512i middle = _mm512_set1_epi32(Layout::kMiddle * strip.x->sums[at]);
+    const __m512i middle = _mm512_set1_epi32(kMiddle * strip.x->sums[at]);
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kPanels; ++p) {
       __m512i whole = _mm512_load_si512(sums[p] + i * kPanelOutputs);
-      if constexpr (Layout::kMiddle != 0) whole = _mm512_sub_epi32(whole, middle);
+      if constexpr (kMiddle != 0) whole = _mm512_sub_epi32(whole, middle);
       float* total = totals[p] + i * kPanelOutputs;
       auto value = Simd::multiply_add(_mm512_cvtepi32_ps(whole), Simd::multiply(scales[p], scale),
                                       Simd::load(total));
@@ -154,60 +146,36 @@ void multiply_block_tiles(const PanelWeight& weight, std::size_t panel, const Bl
     const std::size_t column = (panel + p) * kPanelOutputs;
     const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
     for (std::size_t i = 0; i < strip.row_count; ++i) {
-      float* to = out.at(strip.row + i, column);
-      auto value = Simd::load(totals[p] + i * kPanelOutputs);
-      if (out.adds) value = Simd::add(value, Simd::load_first(to, column_count));
-      Simd::store_first(to, value, column_count);
+      put_sums<Simd>(Simd::load(totals[p] + i * kPanelOutputs), column_count, out.adds,
+                     out.at(strip.row + i, column));
     }
   }
 }
 
-/// Tiles of rows, of which the last has so many, and of quants, half a tile each.
-template <int kRowTiles>
-TileShapes block_tile_shapes(std::size_t last_rows) {
-  TileShapes shapes;
-  for (const std::size_t tile : {0U, 1U}) {
-    shapes.set(tile, kRowTiles == 1 ? last_rows : kTileRows, kTileRowBytes);
-    shapes.set(tile + 2, last_rows, kTileRowBytes);
-    shapes.set(tile + 6, kBlockInputs / 4, kTileRowBytes);
-  }
-  shapes.set(4, kRowTiles == 1 ? last_rows : kTileRows, kBlockInputs);
-  shapes.set(5, last_rows, kBlockInputs);
-  return shapes;
-}
-
-template <typename Simd, WeightFormat kFormat, int kRowTiles>
-void multiply_block_strips(const PanelWeight& weight, std::size_t panel_begin,
-                           std::size_t panel_end, const ProductRows& x, std::size_t row,
-                           std::size_t row_count, const ProductOut& out) {
-  constexpr std::size_t kStrip = kRowTiles * kTileRows;
-  for_each_strip<2>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
-    for (std::size_t at = 0; at < row_count; at += kStrip) {
-      const BlockStrip strip{&x, row + at, std::min(kStrip, row_count - at),
-                             weight.in_size() / kBlockInputs};
-      multiply_block_tiles<Simd, kFormat, kRowTiles, int{kPanels}>(weight, panel_begin + panel,
-                                                                   strip, out);
-    }
-  });
-}
-
+/// `Product` of tile_strips.h.
 template <typename Simd, WeightFormat kFormat>
-void multiply_blocks_by_tiles(const PanelWeight& weight, std::size_t panel_begin,
-                              std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
-  const std::size_t whole = x.count / (2 * kTileRows) * (2 * kTileRows);
-  const std::size_t rest = x.count - whole;
-  const TileUse use(whole > 0 || rest > kTileRows ? block_tile_shapes<2>(kTileRows)
-                                                  : block_tile_shapes<1>(rest));
-  if (whole > 0) {
-    multiply_block_strips<Simd, kFormat, 2>(weight, panel_begin, panel_end, x, 0, whole, out);
+struct BlockTiles {
+  template <int kRowTiles>
+  static constexpr std::size_t kPanelsMost = 2;
+
+  const PanelWeight& weight;
+  const ProductRows& x;
+  const ProductOut& out;
+
+  /// A block is half a tile: 8 rows of quants, and half a row of x.
+  template <int kRowTiles>
+  [[gnu::always_inline]] TileShapes shapes(std::size_t last_rows) const {
+    auto shapes = tile_shapes<kRowTiles>(last_rows);
+    for (const std::size_t tile : {4U, 5U}) shapes.row_bytes[tile] = kBlockInputs;
+    for (const std::size_t tile : {6U, 7U}) shapes.rows[tile] = kBlockInputs / 4;
+    return shapes;
   }
-  if (rest > kTileRows) {
-    TileUse::set(block_tile_shapes<2>(rest - kTileRows));
-    multiply_block_strips<Simd, kFormat, 2>(weight, panel_begin, panel_end, x, whole, rest, out);
-  } else if (rest > 0) {
-    if (whole > 0) TileUse::set(block_tile_shapes<1>(rest));
-    multiply_block_strips<Simd, kFormat, 1>(weight, panel_begin, panel_end, x, whole, rest, out);
+  template <int kRowTiles, int kPanels>
+  [[gnu::always_inline]] void multiply(std::size_t panel, std::size_t row,
+                                       std::size_t row_count) const {
+    multiply_block_tiles<Simd, kFormat, kRowTiles, kPanels>(
+        weight, panel, {&x, row, row_count, weight.in_size() / kBlockInputs}, out);
   }
-}
+};
 
 }  // namespace muster::engine

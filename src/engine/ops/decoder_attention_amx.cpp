@@ -82,7 +82,7 @@ template <int kRowTiles, std::size_t kHeadMax>
                                                 const AttentionExtras& extras) {
   TileStrip<SimdAmx, kRowTiles, kHeadMax> strip;
   start_strip(strip, head.head_size, rows);
-  const TileUse use(strip_shapes<kRowTiles>(rows.size()));
+  const TileUse use(tile_shapes<kRowTiles>(rows.size() - (kRowTiles - 1) * kTileRows));
   return attend_chunks(head, rows, extras, strip);
 }
 

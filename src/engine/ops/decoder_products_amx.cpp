@@ -34,35 +34,39 @@ namespace {
 // A type of this file's own, as in decoder_kernels_avx512.cpp.
 struct SimdAmx final : SimdAvx512 {};
 
+/// Blocks by tiles where rows fill them, else by VNNI.
+template <WeightFormat kFormat, PanelProduct kOfFewRows>
+void multiply_blocks(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
+                     const ProductRows& x, const ProductOut& out) {
+  if (x.count < block_tile_rows_least(kFormat)) {
+    return kOfFewRows(weight, panel_begin, panel_end, x, out);
+  }
+  multiply_by_tiles(BlockTiles<SimdAmx, kFormat>{weight, x, out}, panel_begin, panel_end, x.count);
+}
+
 }  // namespace
 
 void multiply_bf16_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out) {
-  multiply_panels_by_tiles<SimdAmx>(weight, panel_begin, panel_end, x, out);
+  multiply_by_tiles(PanelTiles<SimdAmx>{weight, x, out}, panel_begin, panel_end, x.count);
 }
 
 void multiply_q4_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out) {
-  if (x.count < block_tile_rows_least(WeightFormat::Q4_0)) {
-    return multiply_q4_0_avx512_vnni(weight, panel_begin, panel_end, x, out);
-  }
-  multiply_blocks_by_tiles<SimdAmx, WeightFormat::Q4_0>(weight, panel_begin, panel_end, x, out);
+  multiply_blocks<WeightFormat::Q4_0, multiply_q4_0_avx512_vnni>(weight, panel_begin, panel_end, x,
+                                                                 out);
 }
 
 void multiply_q4_1_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out) {
-  if (x.count < block_tile_rows_least(WeightFormat::Q4_1)) {
-    return multiply_q4_1_avx512_vnni(weight, panel_begin, panel_end, x, out);
-  }
-  multiply_blocks_by_tiles<SimdAmx, WeightFormat::Q4_1>(weight, panel_begin, panel_end, x, out);
+  multiply_blocks<WeightFormat::Q4_1, multiply_q4_1_avx512_vnni>(weight, panel_begin, panel_end, x,
+                                                                 out);
 }
 
 void multiply_q8_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out) {
-  if (x.count < block_tile_rows_least(WeightFormat::Q8_0)) {
-    return multiply_q8_0_avx512_vnni(weight, panel_begin, panel_end, x, out);
-  }
-  multiply_blocks_by_tiles<SimdAmx, WeightFormat::Q8_0>(weight, panel_begin, panel_end, x, out);
+  multiply_blocks<WeightFormat::Q8_0, multiply_q8_0_avx512_vnni>(weight, panel_begin, panel_end, x,
+                                                                 out);
 }
 
 }  // namespace muster::engine

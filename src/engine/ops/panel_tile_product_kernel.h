@@ -7,7 +7,8 @@
 
 #include "engine/ops/amx_tiles.h"
 #include "engine/ops/panel_product.h"
-#include "engine/ops/strips.h"
+#include "engine/ops/panel_product_kernel.h"
+#include "engine/ops/tile_strips.h"
 
 namespace muster::engine {
 
@@ -86,11 +87,9 @@ void put_tile_sums(const PanelWeight& weight, std::size_t panel, std::size_t row
   const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
   const float* bias = weight.bias() == nullptr ? nullptr : weight.bias() + column;
   for (std::size_t i = 0; i < row_count; ++i) {
-    float* to = out.at(row + i, column);
     auto value = Simd::load(sums + i * kPanelOutputs);
     if (bias != nullptr) value = Simd::add(value, Simd::load(bias));
-    if (out.adds) value = Simd::add(value, Simd::load_first(to, column_count));
-    Simd::store_first(to, value, column_count);
+    put_sums<Simd>(value, column_count, out.adds, out.at(row + i, column));
   }
 }
 
@@ -147,52 +146,25 @@ void multiply_tile_group(const PanelWeight& weight, std::size_t panel, const Pro
   }
 }
 
-/// Shapes for strips whose last tile of rows has so many.
-template <int kRowTiles>
-TileShapes tile_shapes(std::size_t last_rows) {
-  TileShapes shapes;
-  for (std::size_t tile = 0; tile < 8; ++tile) shapes.set(tile, kTileRows, kTileRowBytes);
-  if constexpr (kRowTiles == 2) {
-    for (const std::size_t tile : {2U, 3U, 5U}) shapes.set(tile, last_rows, kTileRowBytes);
-  } else {
-    for (const std::size_t tile : {0U, 1U, 2U, 3U, 4U}) shapes.set(tile, last_rows, kTileRowBytes);
-  }
-  return shapes;
-}
-
-/// Rows [row, row + row_count) in strips of kRowTiles tiles; of the last one only `row_count` says
-/// how far it goes. Panel by panel, so that a group of panels stays in the cache for all strips.
-template <typename Simd, int kRowTiles, int kPanelsMax>
-void multiply_tile_strips(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
-                          const ProductRows& x, std::size_t row, std::size_t row_count,
-                          const ProductOut& out) {
-  constexpr std::size_t kStrip = kRowTiles * kTileRows;
-  for_each_strip<kPanelsMax>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
-    for (std::size_t at = 0; at < row_count; at += kStrip) {
-      multiply_tile_group<Simd, kRowTiles, int{kPanels}>(weight, panel_begin + panel, x, row + at,
-                                                         std::min(kStrip, row_count - at), out);
-    }
-  });
-}
-
+/// `Product` of tile_strips.h.
 template <typename Simd>
-void multiply_panels_by_tiles(const PanelWeight& weight, std::size_t panel_begin,
-                              std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
-  if (x.count == 0) return;  // no tile has that shape
-  const std::size_t whole = x.count / (2 * kTileRows) * (2 * kTileRows);
-  const std::size_t rest = x.count - whole;
-  const TileUse use(rest > kTileRows || whole > 0 ? tile_shapes<2>(kTileRows)
-                                                  : tile_shapes<1>(rest));
-  if (whole > 0) {
-    multiply_tile_strips<Simd, 2, 2>(weight, panel_begin, panel_end, x, 0, whole, out);
+struct PanelTiles {
+  template <int kRowTiles>
+  static constexpr std::size_t kPanelsMost = 4 / kRowTiles;
+
+  const PanelWeight& weight;
+  const ProductRows& x;
+  const ProductOut& out;
+
+  template <int kRowTiles>
+  [[gnu::always_inline]] TileShapes shapes(std::size_t last_rows) const {
+    return tile_shapes<kRowTiles>(last_rows);
   }
-  if (rest > kTileRows) {
-    TileUse::set(tile_shapes<2>(rest - kTileRows));
-    multiply_tile_strips<Simd, 2, 2>(weight, panel_begin, panel_end, x, whole, rest, out);
-  } else if (rest > 0) {
-    if (whole > 0) TileUse::set(tile_shapes<1>(rest));
-    multiply_tile_strips<Simd, 1, 4>(weight, panel_begin, panel_end, x, whole, rest, out);
+  template <int kRowTiles, int kPanels>
+  [[gnu::always_inline]] void multiply(std::size_t panel, std::size_t row,
+                                       std::size_t row_count) const {
+    multiply_tile_group<Simd, kRowTiles, kPanels>(weight, panel, x, row, row_count, out);
   }
-}
+};
 
 }  // namespace muster::engine

@@ -190,18 +190,4 @@ void attend_chunk(const PagedHead<Float16>& head, std::span<const AttentionRow> 
   });
 }
 
-/// Shapes for a strip of so many rows.
-template <int kRowTiles>
-TileShapes strip_shapes(std::size_t row_count) {
-  TileShapes shapes;
-  for (std::size_t tile = 0; tile < 8; ++tile) shapes.set(tile, kTileRows, kTileRowBytes);
-  const std::size_t last_rows = row_count - (kRowTiles - 1) * kTileRows;
-  if constexpr (kRowTiles == 2) {
-    for (const std::size_t tile : {2U, 3U, 5U}) shapes.set(tile, last_rows, kTileRowBytes);
-  } else {
-    for (const std::size_t tile : {0U, 1U, 4U}) shapes.set(tile, last_rows, kTileRowBytes);
-  }
-  return shapes;
-}
-
 }  // namespace muster::engine
