@@ -1,6 +1,6 @@
 // Halves after an out-of-memory and grows back by a quarter, because the room that is left cannot
-// be asked for, only tried. Only batches that nearly filled the budget count as evidence that it
-// fits.
+// be asked for, only tried. Only batches that filled more than half of the budget count as evidence
+// that it fits.
 
 #include "coordinator/token_budget.h"
 
@@ -20,10 +20,11 @@ void TokenBudget::on_out_of_memory(std::uint64_t token_count) {
 }
 
 bool TokenBudget::on_served(std::uint64_t token_count) {
-  // Texts are whole, so a batch is seldom exactly full; small ones say nothing about the room. What
-  // did not fit and fits now does, however small the scheduler keeps batches for other reasons.
+  // Texts are whole: a batch that takes as many of one length as fit is fuller than half, and of a
+  // small budget it may be one text. Smaller ones say nothing about the room. What did not fit and
+  // fits now does, however small the scheduler keeps batches for other reasons.
   const auto size = std::min(now_, failed_size_);
-  const bool is_full = token_count >= size - size / 4;
+  const bool is_full = token_count > size / 2;
   if (now_ == most_ || !is_full || ++full_batch_count_ < kBatchesUntilGrowth) return false;
   full_batch_count_ = 0;
   now_ = std::min(most_, now_ + std::max<std::uint64_t>(1, now_ / 4));

@@ -36,8 +36,16 @@ TEST(TokenBudgetTest, GrowsByAQuarterAfterTwentyFullBatches) {
 TEST(TokenBudgetTest, SmallBatchesSayNothingAboutTheRoom) {
   TokenBudget budget(4096);
   budget.on_out_of_memory(2000);
-  serve(budget, 1000, 700);
+  serve(budget, 1000, 500);
   EXPECT_EQ(budget.now(), 1000U);
+}
+
+TEST(TokenBudgetTest, GrowsWhereABatchIsOneTextAndTwoWouldNotFit) {
+  TokenBudget budget(4096);
+  budget.on_out_of_memory(100);
+  EXPECT_EQ(budget.now(), 50U);
+  for (int i = 0; i < 20 * 21; ++i) budget.on_served(budget.now() / 31 * 31);  // texts of 31
+  EXPECT_EQ(budget.now(), 4096U);
 }
 
 TEST(TokenBudgetTest, WhatDidNotFitAndFitsAgainLetsItGrowToTheFull) {

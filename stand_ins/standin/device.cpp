@@ -96,6 +96,9 @@ void Device::run(const std::string& operation, WorkKind kind, std::uint64_t numb
   }
   const auto begin = std::chrono::steady_clock::now();
   compute(operation, work);
+  if (kind == WorkKind::Kernel) {
+    std::this_thread::sleep_until(begin + std::chrono::microseconds(settings_.kernel_us));
+  }
   if (settings_.is_slow()) {
     const auto more_s = seconds_since(begin) * (settings_.slow_factor - 1);
     std::this_thread::sleep_for(std::chrono::duration<double>(more_s));

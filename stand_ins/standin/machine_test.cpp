@@ -272,6 +272,20 @@ TEST(TwoDevices, DoNotUseEachOthersMemory) {
   EXPECT_EQ(status.error().message, "fill on stream 0 of standin:0 uses memory of another device");
 }
 
+// So a slow one is as many times slower on a CPU where kernels cost next to nothing.
+TEST_F(MachineTest, AKernelTakesNoLessThanItsTimeAndASlowOneSoManyTimesThat) {
+  open({{.kernel_us = 2000}, {.kernel_us = 2000, .slow_after_s = 0, .slow_factor = 3}});
+  for (const std::size_t device : {0U, 1U}) {
+    const Place place{device, 1};
+    auto* memory = allocate(place, 8);
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_TRUE(fill(place, memory, 8, 1));
+    ASSERT_TRUE(machine_->wait(place));
+    EXPECT_GE(std::chrono::steady_clock::now() - begin,
+              std::chrono::milliseconds(device == 0 ? 2 : 6));
+  }
+}
+
 TEST_F(OneDevice, WhatAKernelThrowsEndsTheDeviceForTheProcess) {
   ASSERT_TRUE(
       machine_->launch({.place = kFirst, .operation = "aten::index_select", .uses = {}, .work = [] {

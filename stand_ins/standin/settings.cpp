@@ -82,6 +82,7 @@ Status read_word(const std::string& name, const Json& value, DeviceSettings& set
   };
   number("memory_bytes", settings.memory_bytes);
   number("late_us", settings.late_us);
+  number("kernel_us", settings.kernel_us);
   number("slow_after_s", settings.slow_after_s);
   number("slow_factor", settings.slow_factor);
   number("lie_after_s", settings.lie_after_s);

@@ -36,6 +36,7 @@ struct DeviceSettings {
   std::uint64_t memory_bytes = kStandinMemoryBytes;
   std::string held_file = {};    // says how many of them others hold; empty: none
   std::uint64_t late_us = 1000;  // what is not waited for begins so late
+  std::uint64_t kernel_us = 0;   // a kernel takes no less, however fast the CPU is
 
   // Seconds from the first start on; below 0: never.
   double slow_after_s = -1;

@@ -15,6 +15,7 @@ IS_TIMED = True
 
 IN_FLIGHT, TEXTS = 64, 1000
 US_PER_TOKEN = 50       # of every device; a batch of all texts in flight takes less than a tenth of a second
+KERNEL_US = 500         # no less, of a stand-in: what is ten times slower has to be what a batch takes
 LIMIT_S = 1.0           # max(1 s, 5x predicted batch time)
 ILL_AFTER_S, WELL_AFTER_S = 8, 20
 BACK_S = 45             # after it is well; a worker that crashed waits for its back-off
@@ -37,7 +38,8 @@ def faulty_server(name, **faults):
                  ILL: {"batch_us_per_token": US_PER_TOKEN, "state_file": str(state), **faults}}
         program, environment = ("--worker-program", FAULTY_WORKER), {"FAULTY_WORKER": json.dumps(words)}
     else:
-        program, environment = (), {"STANDIN": json.dumps({ILL: {"state_file": str(state), **faults}})}
+        words = {"all": {"kernel_us": KERNEL_US}, ILL: {"state_file": str(state), **faults}}
+        program, environment = (), {"STANDIN": json.dumps(words)}
     with serving(LIFE_MODEL, "--devices", devices(2), "--no-cache-enabled", "--queue-budget", "60s", "--canary-interval", "500ms",
                  *program, environment=environment, name=f"faulty-{name}") as server:
         yield server, state
