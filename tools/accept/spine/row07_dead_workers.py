@@ -31,9 +31,14 @@ class DisturbedRun:
     def workers(self):
         return children_of(self.process.pid)
 
-    def wait_for_workers(self, count):
-        while self.process.poll() is None and len(self.workers()) < count:
-            time.sleep(0.01)
+    def wait_for_workers(self, count, without=()):
+        """Those that run; one that was killed is a child until the parent has seen its end."""
+        while self.process.poll() is None:
+            found = [worker for worker in self.workers() if worker not in without]
+            if len(found) >= count:
+                return found
+            time.sleep(0.001)
+        return []
 
     def finish(self, limit_s):
         out, err = self.process.communicate(timeout=limit_s)
@@ -54,14 +59,14 @@ def kill_spread_over_the_run(report, source, generator, duration_s, reference):
     run = DisturbedRun(source, scratch("faults-killed.npy"))
     # A restart costs time, so the moments are drawn from a little more than half of the undisturbed duration.
     moments = sorted(generator.uniform(0.02, 0.6) * duration_s for _ in range(KILL_COUNT))
-    start, killed = time.monotonic(), []
+    start, killed, dead = time.monotonic(), [], set()
     for moment in moments:
         time.sleep(max(0, moment - (time.monotonic() - start)))
-        run.wait_for_workers(1)
-        workers = run.workers()
+        workers = run.wait_for_workers(1, without=dead)
         if workers:
             victim = generator.choice(workers)
             if kill(victim):
+                dead.add(victim)
                 killed.append([round(time.monotonic() - start, 3), victim])
     final = check_result(report, f"{KILL_COUNT} x kill -9", run, run.finish(20 * duration_s + 120), reference)
     report.raw["killed"] = killed
