@@ -11,6 +11,9 @@ from programs import DEPS
 TOOLS = ("bash", "env", "python3", "awk", "basename", "cat", "cmp", "cp", "date", "dirname", "grep", "head", "kill", "ln", "ls", "mkdir",
          "nproc", "readlink", "realpath", "rm", "sed", "sleep", "sort", "tail", "tee", "timeout", "tr", "uname", "wc")
 
+# What every glibc brings, whether a tool here names it or not.
+GLIBC = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libresolv.so.2", "libanl.so.1")
+
 RUN_S = 600  # of a command: a call of the kit ends within eight minutes
 
 
@@ -51,7 +54,10 @@ class Container:
         modules = sorted((self.standard / "lib-dynload").glob("*.so"))
         for program in needed:
             shutil.copy(program, self.root / "bin" / pathlib.Path(program).name)
-        for library in {library for file in [*needed, *modules] for library in libraries_of(file)}:
+        libraries = {library for file in [*needed, *modules] for library in libraries_of(file)}
+        beside = next(library.parent for library in libraries if library.name == "libc.so.6")
+        libraries.update(path for name in GLIBC if (path := beside / name).exists())
+        for library in libraries:
             target = self.root / library.relative_to("/")
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists():
