@@ -22,10 +22,16 @@ constexpr Duration kPause = std::chrono::seconds(2);
 
 }  // namespace
 
-void DecoderWorkers::on_stream_end(std::size_t index) {
+// How it dies is told before the kernel has freed its memory, which may be gigabytes: its replies
+// do not wait for that.
+void DecoderWorkers::on_stream_end(std::size_t index, const std::optional<WorkerDeath>& death) {
   auto& group = groups_[index];
   if (group.state != State::Failed) group.state = State::Ended;
   if (!group.end_by) group.end_by = parts_.clock.now() + kEndAllowance;
+  if (death && !group.was_ended) {
+    group.lost_stream_count += parts_.client.on_lost(
+        index, {.is_own_fault = death->is_own_fault, .reason = death->reason});
+  }
   parts_.signal.change();
 }
 
@@ -95,6 +101,7 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
   if (!has_failed) group.state = State::Ended;
   const bool is_own_fault = !group.was_ended && death.is_own_fault;
   const auto stream_count =
+      std::exchange(group.lost_stream_count, 0) +
       parts_.client.on_lost(index, {.is_own_fault = is_own_fault, .reason = death.reason});
   parts_.signal.change();
   if (stop_by_) return;

@@ -213,7 +213,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   Status on_frame(std::size_t group, std::size_t member, const FrameHeader& header,
                   std::span<const std::byte> payload) override;
   Status on_broken(std::size_t group, const Error& error) override;
-  void on_stream_end(std::size_t group) override;
+  void on_stream_end(std::size_t group, const std::optional<WorkerDeath>& death) override;
   void on_exit(std::size_t group) override;
   void on_line(std::size_t group, const std::string& line) override;
 
@@ -253,6 +253,7 @@ class DecoderWorkers final : public GroupProcessEvents {
     std::uint32_t faulty_start_count = 0;  // of these the last ones, at their own fault
     std::string start_failure;             // how the last of those ended
     std::uint32_t restart_count = 0;
+    std::size_t lost_stream_count = 0;  // given to others while it dies
 
     bool is_running() const { return pid.has_value(); }
     bool cannot_start() const {

@@ -63,6 +63,18 @@ TEST_F(DecoderWorkersTest, WhatIsLeftAtTheDrainLimitIsLostToOthersAndNobodysFaul
   EXPECT_EQ(workers_->cannot_work_error().message, "every device is drained");
 }
 
+TEST_F(DecoderWorkersTest, AWorkerThatDiesGivesItsStreamsAwayBeforeItIsGone) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 3;
+  workers_->on_stream_end(0, kKilled);
+  ASSERT_EQ(losses_.size(), 1U);
+  EXPECT_FALSE(losses_[0].second.is_own_fault);
+  EXPECT_EQ(losses_[0].second.reason, kKilled.reason);
+  EXPECT_EQ(start_count(0), 1U) << "it is not gone yet";
+  die(0, kKilled);
+  EXPECT_NE(notices_.find("3 replies go on elsewhere"), std::string::npos) << notices_;
+}
+
 TEST_F(DecoderWorkersTest, AWorkerThatDiesWhileItDrainsIsNotStartedAgain) {
   ASSERT_NO_FATAL_FAILURE(make_ready(1));
   owed_[0] = 1;

@@ -46,6 +46,7 @@ struct GroupLife {
   std::optional<TimePoint> stuck_since;  // they were killed then, and have not ended
   bool is_stuck = false;                 // that was reported
   bool is_at_fault = false;              // they are ended for what they did
+  std::size_t lost_frame_count = 0;      // given to others while they die
 
   // From life to life.
   bool is_idle = false;                 // no model is to be on it yet: it has no processes

@@ -70,8 +70,9 @@ class GroupProcessEvents {
   /// Errors: end the whole fleet.
   virtual Status on_broken(std::size_t group, const Error& error) = 0;
 
-  /// A member has ended its stream. The sockets of the whole group are closed.
-  virtual void on_stream_end(std::size_t group) = 0;
+  /// A member has ended its stream, or dies. The sockets of the whole group are closed. death: how
+  /// it dies, where the kernel says so before it has freed its memory; without its CPU time.
+  virtual void on_stream_end(std::size_t group, const std::optional<WorkerDeath>& death) = 0;
 
   /// A member has ended. The others of the group have been killed; `reap` tells when all are gone.
   virtual void on_exit(std::size_t group) = 0;

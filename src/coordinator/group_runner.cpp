@@ -18,7 +18,8 @@ constexpr Duration kEndAllowance = std::chrono::seconds(1);
 constexpr std::uint32_t kSocket = 0;
 constexpr std::uint32_t kExit = 1;
 constexpr std::uint32_t kStderr = 2;
-constexpr std::uint32_t kWake = 3;
+constexpr std::uint32_t kLiveness = 3;
+constexpr std::uint32_t kWake = 4;
 
 /// What epoll gives back of a descriptor.
 struct EventSource {
@@ -28,17 +29,17 @@ struct EventSource {
   std::uint32_t part = kSocket;
 };
 
-// From the highest bit: 22 of the group, 32 of the serial, 8 of the member, 2 of the part.
+// From the highest bit: 21 of the group, 32 of the serial, 8 of the member, 3 of the part.
 std::uint64_t packed(const EventSource& source) {
-  return (std::uint64_t{source.group} << 42) | (std::uint64_t{source.serial} << 10) |
-         (std::uint64_t{source.member} << 2) | source.part;
+  return (std::uint64_t{source.group} << 43) | (std::uint64_t{source.serial} << 11) |
+         (std::uint64_t{source.member} << 3) | source.part;
 }
 
 EventSource unpacked(std::uint64_t data) {
-  return {.group = data >> 42,
-          .serial = static_cast<std::uint32_t>(data >> 10),
-          .member = (data >> 2) & 0xFF,
-          .part = static_cast<std::uint32_t>(data & 3)};
+  return {.group = data >> 43,
+          .serial = static_cast<std::uint32_t>(data >> 11),
+          .member = (data >> 3) & 0xFF,
+          .part = static_cast<std::uint32_t>(data & 7)};
 }
 
 void add_to(int epoll, int fd, const EventSource& source) {
@@ -89,6 +90,8 @@ Result<std::vector<pid_t>> GroupRunner::start(std::size_t group,
     add_to(epoll_.get(), process.exit_fd(), source);
     source.part = kStderr;
     add_to(epoll_.get(), process.stderr_fd(), source);
+    source.part = kLiveness;
+    add_to(epoll_.get(), process.liveness_fd(), source);
   }
   return started.processes->pids();
 }
@@ -158,7 +161,9 @@ Status GroupRunner::on_event(Group& group, std::size_t member, std::uint32_t par
     // A failed write means a dead worker: its end of the stream is read below or next.
     (void)channel.flush();
   }
+  if (part == kLiveness) process.close_liveness();
   if (channel.fd() >= 0) MUSTER_TRY(read_frames_of(group, member, events));
+  if (part == kLiveness && channel.fd() >= 0) end_stream(group, member, events);
   if (part != kExit) return Done{};
   // It would be readable for ever. Where another process traces the worker and has not let it go,
   // the owner asks for its end again later.
@@ -180,11 +185,15 @@ Status GroupRunner::read_frames_of(Group& group, std::size_t member, GroupProces
   if (!more && more.error().kind != ErrorKind::Unavailable) {
     return events.on_broken(group.index, more.error());
   }
-  // The end of the stream: the process ends a moment later, and then one can tell why.
+  end_stream(group, member, events);
+  return Done{};
+}
+
+// The process ends a moment later.
+void GroupRunner::end_stream(Group& group, std::size_t member, GroupProcessEvents& events) {
   group.processes->note_end(member);
   group.processes->close();
-  events.on_stream_end(group.index);
-  return Done{};
+  events.on_stream_end(group.index, group.processes->member(member).dying());
 }
 
 void GroupRunner::watch_writes() {

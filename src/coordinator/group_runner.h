@@ -16,7 +16,7 @@
 namespace muster {
 
 /// The real processes behind GroupProcesses, and the one place where the fleet waits: an epoll
-/// descriptor that holds their sockets, pidfds and stderr pipes.
+/// descriptor that holds their sockets, pidfds, stderr and liveness pipes.
 ///
 /// Owner: the fleet's loop. The destructor kills what still runs, and waits a second for all of it
 /// together. Threads: not thread-safe.
@@ -81,6 +81,7 @@ class GroupRunner final : public GroupProcesses {
   Status on_event(Group& group, std::size_t member, std::uint32_t part, std::uint32_t ready,
                   GroupProcessEvents& events);
   Status read_frames_of(Group& group, std::size_t member, GroupProcessEvents& events);
+  void end_stream(Group& group, std::size_t member, GroupProcessEvents& events);
 
   const Options options_;
   const Clock& clock_;

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <set>
 
@@ -57,7 +59,10 @@ class GroupRunnerTest : public testing::Test, protected GroupProcessEvents {
     return Done{};
   }
   Status on_broken(std::size_t, const Error& error) override { return error; }
-  void on_stream_end(std::size_t) override { is_stream_ended_ = true; }
+  void on_stream_end(std::size_t, const std::optional<WorkerDeath>& death) override {
+    is_stream_ended_ = true;
+    dying_ = death;
+  }
   void on_exit(std::size_t) override { has_exited_ = true; }
   void on_line(std::size_t, const std::string& line) override { lines_ += line + "\n"; }
 
@@ -68,6 +73,7 @@ class GroupRunnerTest : public testing::Test, protected GroupProcessEvents {
   std::set<std::size_t> loaded_;
   std::set<std::uint64_t> answered_;  // frames
   bool is_stream_ended_ = false;
+  std::optional<WorkerDeath> dying_;
   bool has_exited_ = false;
   std::optional<WorkerDeath> death_;
   std::string lines_;
@@ -125,6 +131,9 @@ TEST_F(GroupRunnerTest, TheDeathOfOneMemberKillsTheOthersAndIsHowTheGroupEnded) 
   EXPECT_EQ(death_->reason, "signal 6 (Aborted)") << "not the kill that followed";
   EXPECT_TRUE(death_->is_own_fault);
   EXPECT_TRUE(is_stream_ended_);
+  ASSERT_TRUE(dying_) << "the kernel tells before it is gone (Linux 5.17)";
+  EXPECT_EQ(dying_->reason, death_->reason);
+  EXPECT_TRUE(dying_->is_own_fault);
   for (const auto pid : pids_) EXPECT_NE(::kill(pid, 0), 0) << "it was waited for";
   runner_.leave(0);
 
@@ -141,6 +150,24 @@ TEST_F(GroupRunnerTest, TheEndOfTheStreamEndsEveryMember) {
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return death_.has_value(); }));
   EXPECT_EQ(death_->reason, "exit code 0");
   EXPECT_GT(death_->cpu_seconds, 0.0);
+}
+
+// As of one that dies while the kernel frees its memory: its socket is still open.
+TEST_F(GroupRunnerTest, TheEndOfTheLivenessPipeEndsTheStream) {
+  const auto program = std::filesystem::path(testing::TempDir()) / "worker_without_liveness";
+  std::ofstream(program) << "#!/bin/sh\nexec 4>&-\nexec sleep 600\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  GroupRunner runner({.program = program, .torch_root = {}, .group_count = 1}, signal_.fd(),
+                     clock_);
+  ASSERT_TRUE(runner.start(0, {Device{}}));
+  const auto end = clock_.now() + kPatience;
+  while (!is_stream_ended_ && clock_.now() < end) {
+    ASSERT_TRUE(runner.wait(std::chrono::milliseconds(100)));
+    ASSERT_TRUE(runner.handle(*this));
+  }
+  EXPECT_TRUE(is_stream_ended_);
+  EXPECT_FALSE(dying_) << "it lives";
+  EXPECT_FALSE(has_exited_);
 }
 
 TEST_F(GroupRunnerTest, WhereOneMemberCannotBeStartedNoneIsLeft) {

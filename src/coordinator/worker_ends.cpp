@@ -111,7 +111,7 @@ void WorkerSupervisor::end_life(std::size_t index, const WorkerDeath& death) {
   life.is_stuck = false;
   group.health.slow.reset();
   life.is_greeted = life.is_probing = false;
-  const auto frame_count = group.sent.size();
+  const auto frame_count = group.sent.size() + std::exchange(life.lost_frame_count, 0);
   const bool was_ended = life.end_reason != EndReason::None;
   if (!was_ended && !life.is_quarantined) life.reason = how;
   parts_.client.on_ended(index);

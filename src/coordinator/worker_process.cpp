@@ -28,6 +28,7 @@
 #include "base/child_process.h"
 #include "base/cpu_time.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "spec/standin_device.h"
 #include "spec/worker_arguments.h"
 
@@ -36,8 +37,34 @@ namespace {
 
 constexpr std::size_t kLineSizeMax = 4096;  // bytes; a longer line is told in pieces
 constexpr int kWorkerSocket = 3;
+constexpr int kWorkerLiveness = 4;
 // A process that is killed is gone in milliseconds, unless a call holds it in the kernel.
 constexpr Duration kEndAllowance = std::chrono::seconds(1);
+
+/// What waitpid will tell of a process, as far as its /proc/PID/stat shows it: from the moment that
+/// a signal or an exit takes it. 0: nothing is known; of one that is stopped it tells the signal.
+/// Source: Linux, fs/proc/array.c, do_task_stat, field 52 (the group's code since 5.17).
+int early_status(pid_t pid) {
+  constexpr int kState = 3;
+  constexpr int kExitCode = 52;
+  const auto stat = read_file(fmt::format("/proc/{}/stat", pid));
+  const auto name_end = stat ? stat->rfind(") ") : std::string::npos;
+  if (name_end == std::string::npos) return 0;
+  const auto fields = split(std::string_view(*stat).substr(name_end + 2), ' ');
+  if (fields.size() <= kExitCode - kState) return 0;
+  int status = 0;
+  const auto code = trim(fields[kExitCode - kState]);
+  std::from_chars(code.data(), code.data() + code.size(), status);
+  return status;
+}
+
+/// The writing end of a pipe above the numbers that the worker's descriptors get, so that no dup2
+/// closes it.
+Result<UniqueFd> above_worker_fds(int fd) {
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kWorkerLiveness + 1));
+  if (!copy.is_open()) return system_error("worker", "copy a descriptor", errno);
+  return copy;
+}
 
 /// Processes that the kernel has killed for want of memory since boot; 0 where it does not say.
 /// Source: Linux, Documentation/filesystems/proc.rst, /proc/vmstat `oom_kill` (since 4.13).
@@ -94,13 +121,18 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 // posix_spawn, not fork: the parent may hold gigabytes and many threads. The blank argument is room
 // in which the worker writes the models it holds, for tools that list processes.
-Result<pid_t> spawn(const WorkerProcess::Options& options, int socket, int stderr_pipe) {
+Result<pid_t> spawn(const WorkerProcess::Options& options, const ChildPipes& pipes,
+                    int liveness_pipe) {
+  const auto socket = MUSTER_TRY(above_worker_fds(pipes.socket_there.get()));
+  const auto stderr_pipe = MUSTER_TRY(above_worker_fds(pipes.stderr_write.get()));
+  const auto liveness = MUSTER_TRY(above_worker_fds(liveness_pipe));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, stderr_pipe, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, stderr_pipe, STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, socket, kWorkerSocket);
+  posix_spawn_file_actions_adddup2(&actions, stderr_pipe.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stderr_pipe.get(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, socket.get(), kWorkerSocket);
+  posix_spawn_file_actions_adddup2(&actions, liveness.get(), kWorkerLiveness);
 
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -111,6 +143,8 @@ Result<pid_t> spawn(const WorkerProcess::Options& options, int socket, int stder
                                      options.device.name(),
                                      "--socket-fd",
                                      std::to_string(kWorkerSocket),
+                                     std::string(kWorkerLivenessFlag),
+                                     std::to_string(kWorkerLiveness),
                                      std::string(kWorkerModelsFlag),
                                      std::string(kWorkerModelsRoom, kWorkerModelsBlank)};
   auto environment = worker_environment(options);
@@ -139,17 +173,25 @@ std::vector<std::string> variables_of(const Device& device) {
 
 Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Options& options) {
   auto pipes = MUSTER_TRY(open_child_pipes("worker"));
-  const auto pid = MUSTER_TRY(spawn(options, pipes.socket_there.get(), pipes.stderr_write.get()));
-  return std::unique_ptr<WorkerProcess>(
-      new WorkerProcess(pid, std::move(pipes.socket_here), std::move(pipes.stderr_read)));
+  std::array<int, 2> liveness{};
+  if (::pipe2(liveness.data(), O_CLOEXEC) != 0) {
+    return system_error("worker pipe", "create", errno);
+  }
+  UniqueFd liveness_here(liveness[0]);
+  const UniqueFd liveness_there(liveness[1]);
+  const auto pid = MUSTER_TRY(spawn(options, pipes, liveness_there.get()));
+  return std::unique_ptr<WorkerProcess>(new WorkerProcess(
+      pid, std::move(pipes.socket_here), std::move(pipes.stderr_read), std::move(liveness_here)));
 }
 
-WorkerProcess::WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe)
+WorkerProcess::WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe,
+                             UniqueFd liveness_pipe)
     : pid_(pid),
       oom_kills_at_start_(count_oom_kills()),
       pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
       channel_(std::move(socket)),
-      stderr_(std::move(stderr_pipe)) {}
+      stderr_(std::move(stderr_pipe)),
+      liveness_(std::move(liveness_pipe)) {}
 
 WorkerProcess::~WorkerProcess() {
   if (is_reaped_) return;
@@ -188,8 +230,21 @@ std::optional<WorkerDeath> WorkerProcess::reap(Duration limit) {
     return std::nullopt;
   }
   is_reaped_ = true;
-  WorkerDeath death;
+  auto death = death_of(status);
   death.cpu_seconds = cpu_seconds(usage);
+  return death;
+}
+
+std::optional<WorkerDeath> WorkerProcess::dying() const {
+  const int status = early_status(pid_);
+  const int number = WTERMSIG(status);
+  const bool is_dying =
+      WIFEXITED(status) ? status != 0 : number == SIGKILL || is_fault_signal(number);
+  return is_dying ? std::optional(death_of(status)) : std::nullopt;
+}
+
+WorkerDeath WorkerProcess::death_of(int status) const {
+  WorkerDeath death;
   if (WIFEXITED(status)) {
     death.reason = fmt::format("exit code {}", WEXITSTATUS(status));
     death.is_own_fault = true;

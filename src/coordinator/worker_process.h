@@ -56,6 +56,14 @@ class WorkerProcess {
   int exit_fd() const { return pidfd_.get(); }     // readable when the process has ended
   int stderr_fd() const { return stderr_.get(); }  // -1 once it is closed
 
+  /// Readable as soon as the process dies, while the kernel frees its memory; -1 once it is closed.
+  int liveness_fd() const { return liveness_.get(); }
+  void close_liveness() { liveness_.reset(); }
+
+  /// How a process that dies will have ended, but for its CPU time. nullopt: it lives, its exit
+  /// code is 0, or the kernel does not say so before the end.
+  std::optional<WorkerDeath> dying() const;
+
   /// Reads what the worker printed, keeps the last 4 KB, and gives each whole line to `on_line`.
   void read_stderr(const std::function<void(const std::string&)>& on_line);
 
@@ -80,7 +88,9 @@ class WorkerProcess {
   void leave() { is_reaped_ = true; }
 
  private:
-  WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe);
+  WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe, UniqueFd liveness_pipe);
+
+  WorkerDeath death_of(int status) const;
 
   pid_t pid_;
   bool is_reaped_ = false;
@@ -89,6 +99,7 @@ class WorkerProcess {
   UniqueFd pidfd_;
   FrameChannel channel_;
   UniqueFd stderr_;
+  UniqueFd liveness_;
   std::string stderr_line_;
   std::string stderr_tail_;
 };

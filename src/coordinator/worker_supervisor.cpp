@@ -140,10 +140,16 @@ Status WorkerSupervisor::on_broken(std::size_t group, const Error& error) {
   return Done{};
 }
 
-void WorkerSupervisor::on_stream_end(std::size_t group) {
+// How it dies is told before the kernel has freed its memory, which may be gigabytes: what it had
+// does not wait for that.
+void WorkerSupervisor::on_stream_end(std::size_t group, const std::optional<WorkerDeath>& death) {
   auto& life = groups_[group].life;
   if (!life.end_by) life.end_by = parts_.clock.now() + kEndAllowance;
   parts_.client.on_state(group);
+  if (!death || life.end_reason != EndReason::None) return;
+  life.lost_frame_count += groups_[group].sent.size();
+  lose(group, death->is_own_fault ? WorkerEnd::Died : WorkerEnd::Innocent, death->reason);
+  parts_.signal.change();
 }
 
 void WorkerSupervisor::on_line(std::size_t group, const std::string& line) {

@@ -99,7 +99,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
   Status on_frame(std::size_t group, std::size_t member, const FrameHeader& header,
                   std::span<const std::byte> payload) override;
   Status on_broken(std::size_t group, const Error& error) override;
-  void on_stream_end(std::size_t group) override;
+  void on_stream_end(std::size_t group, const std::optional<WorkerDeath>& death) override;
   void on_exit(std::size_t group) override;
   void on_line(std::size_t group, const std::string& line) override;
 

@@ -270,7 +270,7 @@ TEST_F(WorkerSupervisorTest, AJobGivesAGroupUpThatCannotStartAndAServerDoesNot) 
 TEST_F(WorkerSupervisorTest, AGroupThatDoesNotEndGivesItsWorkAwayAndIsReportedOnce) {
   ASSERT_NO_FATAL_FAILURE(make_ready(2));
   send(0);
-  supervisor_->on_stream_end(0);
+  supervisor_->on_stream_end(0, std::nullopt);
   EXPECT_TRUE(lost_.empty());
   pass(seconds(1));
   ASSERT_FALSE(lost_.empty());
@@ -283,6 +283,21 @@ TEST_F(WorkerSupervisorTest, AGroupThatDoesNotEndGivesItsWorkAwayAndIsReportedOn
   die(0, kKilled);
   pass(Duration{0});
   EXPECT_EQ(processes_->groups[0].start_count, 2U);
+}
+
+TEST_F(WorkerSupervisorTest, AGroupThatDiesGivesItsWorkAwayBeforeItIsGone) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  send(0);
+  supervisor_->on_stream_end(0, WorkerDeath{.reason = "signal 11", .is_own_fault = true});
+  ASSERT_EQ(lost_.size(), 1U);
+  EXPECT_EQ(lost_[0].second.end, WorkerEnd::Died);
+  EXPECT_EQ(lost_[0].second.reason, "signal 11");
+  EXPECT_EQ(lost_[0].second.running.size(), 1U);
+  EXPECT_EQ(processes_->groups[0].start_count, 1U) << "it is not gone yet";
+  die(0, {.reason = "signal 11", .is_own_fault = true});
+  EXPECT_TRUE(lost_.back().second.running.empty()) << "once";
+  EXPECT_NE(notices_.find("worker ended with signal 11; 1 batches wait again"), std::string::npos)
+      << notices_;
 }
 
 TEST_F(WorkerSupervisorTest, AConvictedGroupIsQuarantinedUntilItsNextLifeIsWell) {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/build_info.h"
+#include "base/liveness_pipe.h"
 #include "engine/cuda.h"
 #include "spec/worker_arguments.h"
 #include "worker/worker.h"
@@ -20,6 +21,7 @@ namespace {
 struct Arguments {
   muster::DeviceKind device = muster::DeviceKind::Cpu;
   int socket = -1;
+  int liveness = -1;       // none
   char* models = nullptr;  // written over: shown_models.h
 };
 
@@ -39,6 +41,8 @@ std::optional<Arguments> parse_arguments(int argc, char** argv) {
       }
     } else if (name == "--socket-fd") {
       std::from_chars(value.data(), value.data() + value.size(), arguments.socket);
+    } else if (name == muster::kWorkerLivenessFlag) {
+      std::from_chars(value.data(), value.data() + value.size(), arguments.liveness);
     } else if (name == muster::kWorkerModelsFlag) {
       arguments.models = argv[i + 1];
     }
@@ -60,6 +64,7 @@ int main(int argc, char** argv) {
                "muster-worker is started by muster: muster-worker --device cpu:0 --socket-fd 3\n");
     return 2;
   }
+  if (arguments->liveness >= 0) muster::keep_liveness_pipe(muster::UniqueFd(arguments->liveness));
   // No worker outlives its parent, even one that is deep in a long product: the kernel ends it. The
   // end of the stream does the same for a worker that is reading.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
