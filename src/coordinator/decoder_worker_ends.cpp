@@ -29,6 +29,9 @@ void DecoderWorkers::on_stream_end(std::size_t index, const std::optional<Worker
   if (group.state != State::Failed) group.state = State::Ended;
   if (!group.end_by) group.end_by = parts_.clock.now() + kEndAllowance;
   if (death && !group.was_ended) {
+    if (group.state == State::Ended && group.goal == GroupGoal::Serve) {
+      group.reason = fmt::format("its worker ended with {}", death->reason);
+    }
     group.lost_stream_count += parts_.client.on_lost(
         index, {.is_own_fault = death->is_own_fault, .reason = death->reason});
   }

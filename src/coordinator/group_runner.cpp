@@ -1,5 +1,5 @@
 // Everything that a worker does is seen by one epoll_wait: frames and their end, its exit, what it
-// prints. What a dying worker has still sent is read before its end is believed.
+// prints. What a worker had sent when its end is noticed is read before the end is believed.
 
 #include "coordinator/group_runner.h"
 

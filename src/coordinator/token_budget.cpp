@@ -21,10 +21,9 @@ void TokenBudget::on_out_of_memory(std::uint64_t token_count) {
 
 bool TokenBudget::on_served(std::uint64_t token_count) {
   // Texts are whole: a batch that takes as many of one length as fit is fuller than half, and of a
-  // small budget it may be one text. Smaller ones say nothing about the room. What did not fit and
-  // fits now does, however small the scheduler keeps batches for other reasons.
-  const auto size = std::min(now_, failed_size_);
-  const bool is_full = token_count > size / 2;
+  // small budget it may be one text. Smaller ones say nothing about the room. About what did not
+  // fit and fits now does, however small the scheduler keeps batches for other reasons.
+  const bool is_full = token_count > now_ / 2 || token_count >= failed_size_ - failed_size_ / 4;
   if (now_ == most_ || !is_full || ++full_batch_count_ < kBatchesUntilGrowth) return false;
   full_batch_count_ = 0;
   now_ = std::min(most_, now_ + std::max<std::uint64_t>(1, now_ / 4));

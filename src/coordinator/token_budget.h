@@ -18,8 +18,8 @@ class TokenBudget {
   /// A batch of so many tokens did not fit: half of them from now on.
   void on_out_of_memory(std::uint64_t token_count);
 
-  /// A batch of so many tokens was served. Twenty of more than half the budget, or of half the size
-  /// that did not fit, let it grow by a quarter, up to what was asked for; true when it grew.
+  /// A batch of so many tokens was served. Twenty of more than half the budget, or of about the
+  /// size that did not fit, let it grow by a quarter, up to what was asked for; true when it grew.
   bool on_served(std::uint64_t token_count);
 
  private:

@@ -48,6 +48,14 @@ TEST(TokenBudgetTest, GrowsWhereABatchIsOneTextAndTwoWouldNotFit) {
   EXPECT_EQ(budget.now(), 4096U);
 }
 
+// Half of what did not fit says nothing about it.
+TEST(TokenBudgetTest, GrowsNoFurtherThanWhatIsServedTells) {
+  TokenBudget budget(16384);
+  budget.on_out_of_memory(4000);
+  for (int i = 0; i < 1000; ++i) budget.on_served(2100);  // the scheduler makes them no larger
+  EXPECT_EQ(budget.now(), 4882U);
+}
+
 TEST(TokenBudgetTest, WhatDidNotFitAndFitsAgainLetsItGrowToTheFull) {
   TokenBudget budget(4096);
   budget.on_out_of_memory(300);

@@ -40,6 +40,8 @@ constexpr int kWorkerSocket = 3;
 constexpr int kWorkerLiveness = 4;
 // A process that is killed is gone in milliseconds, unless a call holds it in the kernel.
 constexpr Duration kEndAllowance = std::chrono::seconds(1);
+// For one that dies to free its memory: 160 GiB by what base/liveness_pipe.h has measured.
+constexpr Duration kFreeingAllowance = std::chrono::seconds(10);
 
 /// What waitpid will tell of a process, as far as its /proc/PID/stat shows it: from the moment that
 /// a signal or an exit takes it. 0: nothing is known; of one that is stopped it tells the signal.
@@ -213,14 +215,17 @@ void WorkerProcess::read_stderr(const std::function<void(const std::string&)>& o
   if (is_at_end && !stderr_line_.empty()) on_line(std::exchange(stderr_line_, {}));
 }
 
+// What dies already dies of something else, and may take seconds to free its memory.
 void WorkerProcess::kill() {
-  was_killed_by_us_ = true;
+  if (!dying()) was_killed_by_us_ = true;
   kill_process(pidfd_);
 }
 
+// A process that is killed closes its sockets before it can be waited for.
 void WorkerProcess::kill_if_alive() {
-  // A process that is killed closes its sockets a moment before it can be waited for.
-  if (!has_ended(pidfd_, kEndAllowance)) kill();
+  if (has_ended(pidfd_, kEndAllowance)) return;
+  if (dying() && has_ended(pidfd_, kFreeingAllowance)) return;
+  kill();
 }
 
 std::optional<WorkerDeath> WorkerProcess::reap(Duration limit) {
@@ -235,12 +240,13 @@ std::optional<WorkerDeath> WorkerProcess::reap(Duration limit) {
   return death;
 }
 
+// The signal that stopped a process, or a tracer, looks as if it had ended it.
 std::optional<WorkerDeath> WorkerProcess::dying() const {
   const int status = early_status(pid_);
   const int number = WTERMSIG(status);
-  const bool is_dying =
-      WIFEXITED(status) ? status != 0 : number == SIGKILL || is_fault_signal(number);
-  return is_dying ? std::optional(death_of(status)) : std::nullopt;
+  const bool is_stop = number == SIGSTOP || number == SIGTSTP || number == SIGTTIN ||
+                       number == SIGTTOU || number == SIGTRAP;
+  return status == 0 || is_stop ? std::nullopt : std::optional(death_of(status));
 }
 
 WorkerDeath WorkerProcess::death_of(int status) const {

@@ -44,7 +44,7 @@ class WorkerProcess {
   };
 
   /// Starts the program in a process group of its own (a Ctrl-C of the terminal is for the parent
-  /// alone), its socket at descriptor 3.
+  /// alone), its socket at descriptor 3 and the liveness pipe at 4.
   ///
   /// Errors: NotFound (no such program), Unavailable and ResourceExhausted from the system.
   static Result<std::unique_ptr<WorkerProcess>> start(const Options& options);
@@ -56,7 +56,8 @@ class WorkerProcess {
   int exit_fd() const { return pidfd_.get(); }     // readable when the process has ended
   int stderr_fd() const { return stderr_.get(); }  // -1 once it is closed
 
-  /// Readable as soon as the process dies, while the kernel frees its memory; -1 once it is closed.
+  /// Readable once the process dies: this or its socket before the kernel has freed its memory
+  /// (base/liveness_pipe.h). -1 once it is closed.
   int liveness_fd() const { return liveness_.get(); }
   void close_liveness() { liveness_.reset(); }
 
@@ -73,10 +74,10 @@ class WorkerProcess {
   /// Closes the socket: the worker sees end-of-file and exits.
   void close() { channel_.close(); }
 
-  /// Counts as a kill by muster in the reason of the death.
+  /// Counts as a kill by muster in the reason of the death, unless the process dies already.
   void kill();
 
-  /// Waits a second for the process to end by itself and kills it then.
+  /// Waits a second for the process to end by itself, ten more while it dies, and kills it then.
   void kill_if_alive();
 
   /// How the process ended, waited for no longer than `limit`. nullopt: it runs, or the kernel does

@@ -145,8 +145,12 @@ Status WorkerSupervisor::on_broken(std::size_t group, const Error& error) {
 void WorkerSupervisor::on_stream_end(std::size_t group, const std::optional<WorkerDeath>& death) {
   auto& life = groups_[group].life;
   if (!life.end_by) life.end_by = parts_.clock.now() + kEndAllowance;
+  const bool is_known = death && life.end_reason == EndReason::None;
+  if (is_known && !life.is_quarantined) {
+    life.reason = fmt::format("worker ended with {}", death->reason);
+  }
   parts_.client.on_state(group);
-  if (!death || life.end_reason != EndReason::None) return;
+  if (!is_known) return;
   life.lost_frame_count += groups_[group].sent.size();
   lose(group, death->is_own_fault ? WorkerEnd::Died : WorkerEnd::Innocent, death->reason);
   parts_.signal.change();

@@ -294,6 +294,7 @@ TEST_F(WorkerSupervisorTest, AGroupThatDiesGivesItsWorkAwayBeforeItIsGone) {
   EXPECT_EQ(lost_[0].second.reason, "signal 11");
   EXPECT_EQ(lost_[0].second.running.size(), 1U);
   EXPECT_EQ(processes_->groups[0].start_count, 1U) << "it is not gone yet";
+  EXPECT_EQ(status(0).reason, "worker ended with signal 11");
   die(0, {.reason = "signal 11", .is_own_fault = true});
   EXPECT_TRUE(lost_.back().second.running.empty()) << "once";
   EXPECT_NE(notices_.find("worker ended with signal 11; 1 batches wait again"), std::string::npos)

@@ -64,7 +64,8 @@ int main(int argc, char** argv) {
                "muster-worker is started by muster: muster-worker --device cpu:0 --socket-fd 3\n");
     return 2;
   }
-  if (arguments->liveness >= 0) muster::keep_liveness_pipe(muster::UniqueFd(arguments->liveness));
+  if (arguments->liveness >= 0)
+    (void)muster::keep_liveness_pipe(muster::UniqueFd(arguments->liveness));
   // No worker outlives its parent, even one that is deep in a long product: the kernel ends it. The
   // end of the stream does the same for a worker that is reading.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

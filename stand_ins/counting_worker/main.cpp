@@ -52,6 +52,7 @@
 #include <vector>
 
 #include "base/build_info.h"
+#include "base/liveness_pipe.h"
 #include "base/text.h"
 #include "net/frame_channel.h"
 #include "spec/worker_arguments.h"
@@ -320,6 +321,9 @@ int main(int argc, char** argv) {
   std::string device;
   for (int i = 1; i + 1 < argc; ++i) {
     if (argv[i] == muster::kWorkerDeviceFlag) device = argv[i + 1];
+    if (argv[i] == muster::kWorkerLivenessFlag) {
+      (void)muster::keep_liveness_pipe(muster::UniqueFd(std::atoi(argv[i + 1])));
+    }
   }
   return muster::run(std::move(device)) ? 0 : 1;
 }

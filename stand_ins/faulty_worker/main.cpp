@@ -50,8 +50,10 @@
 #include <thread>
 
 #include "base/build_info.h"
+#include "base/liveness_pipe.h"
 #include "faults.h"
 #include "net/frame_channel.h"
+#include "spec/worker_arguments.h"
 #include "wire/messages.h"
 
 namespace muster {
@@ -241,7 +243,10 @@ int main(int argc, char** argv) {
       fmt::print("muster-worker {}\n", muster::build_name());
       return 0;
     }
-    if (word == "--device" && i + 1 < argc) device = argv[++i];
+    if (word == muster::kWorkerDeviceFlag && i + 1 < argc) device = argv[++i];
+    if (word == muster::kWorkerLivenessFlag && i + 1 < argc) {
+      (void)muster::keep_liveness_pipe(muster::UniqueFd(std::atoi(argv[++i])));
+    }
   }
   const auto done = muster::run(device);
   if (!done) fmt::print(stderr, "{}\n", done.error().message);

@@ -304,12 +304,12 @@ int main(int argc, char** argv) {
   }
   std::string_view device;
   char* models = nullptr;
-  int liveness = -1;
   for (int i = 1; i + 1 < argc; ++i) {
     if (argv[i] == muster::kWorkerDeviceFlag) device = argv[i + 1];
     if (argv[i] == muster::kWorkerModelsFlag) models = argv[i + 1];
-    if (argv[i] == muster::kWorkerLivenessFlag) liveness = std::atoi(argv[i + 1]);
+    if (argv[i] == muster::kWorkerLivenessFlag) {
+      (void)muster::keep_liveness_pipe(muster::UniqueFd(std::atoi(argv[i + 1])));
+    }
   }
-  if (liveness >= 0) muster::keep_liveness_pipe(muster::UniqueFd(liveness));
   return muster::run(device, models) ? 0 : 1;
 }

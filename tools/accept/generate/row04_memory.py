@@ -26,7 +26,6 @@ PRECISIONS = {"own": "as stored", "fp32": "fp32", "bf16": "bf16"}  # and what `m
 VOCAB, TABLE_ROW = 49152, 576 // 32 * 34
 STEP_TOKENS, LOGITS_ROWS = 512, 64  # src/spec/cpu_decoder_memory.h, CpuDecoderRun
 ANSWER_S = 300  # until the next piece of an answer: the longest prompts take half a minute
-FAULT_AROUND = 1 << 16  # pages that the kernel maps about one that is touched: /sys/kernel/debug/fault_around_bytes, its default
 
 
 def show_allocator(report):
@@ -84,6 +83,10 @@ def resident(server):
     pid, = children_of(server.process.pid)
     rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
     found = {name: int(re.search(rf"^{name}:\s+(\d+) kB", rollup, re.M)[1]) << 10 for name in ("Rss", "Pss", "AnonHugePages")}
+    # Of the table, which is read where it is: the kernel maps as much about a row as stands together in its cache, 64 KiB or megabytes.
+    mapped = re.findall(rf"^\S+ \S+ \S+ \S+ \S+ +{re.escape(str(DECODER))}\n(?:\S+: .*\n)*?Rss: +(\d+) kB",
+                        pathlib.Path(f"/proc/{pid}/smaps").read_text(), re.M)
+    found["table"] = min(VOCAB * TABLE_ROW, sum(int(size) << 10 for size in mapped))
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return {**found, "VmHWM": int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.M)[1]) << 10}
 
@@ -95,18 +98,11 @@ def planned(model, sequences, context):
     return {each["dtype"]: each["memory"] for each in json.loads(done.stdout)["estimates"]}
 
 
-def table_share(prompts):
-    """Of the mapped table, how much the rows of these ids bring in."""
-    pages = {at // FAULT_AROUND for ids in prompts for id in ids for at in (id * TABLE_ROW, (id + 1) * TABLE_ROW - 1)}
-    return min(1.0, len(pages) * FAULT_AROUND / (VOCAB * TABLE_ROW))
-
-
-def touched(plan, prompts, sequences):
-    """The plan's bytes without what this load never writes: rows of a step and of logits beyond its own, and ids that nobody sent.
+def touched(plan, table, prompts, sequences):
+    """The plan's bytes without what this load never writes: rows of a step and of logits beyond its own, and of the table what is not mapped.
     Memory that was never written is not resident."""
     rows = min(STEP_TOKENS, sum(map(len, prompts)))
-    unread = VOCAB * TABLE_ROW * (1 - table_share(prompts))
-    return (plan["weights"] - unread + plan["kv_cache"] + plan["activations"] * rows / STEP_TOKENS
+    return (plan["weights"] - VOCAB * TABLE_ROW + table + plan["kv_cache"] + plan["activations"] * rows / STEP_TOKENS
             + plan["logits"] * sequences / LOGITS_ROWS)
 
 
@@ -141,7 +137,7 @@ def measure_one(report, precision, sequences, context, generator, fixed):
             raise RuntimeError(f"{len(broken)} of {sequences} replies are not whole: {broken[0]}")
         found = resident(server)
     plan = planned(DECODER, sequences, context)[PRECISIONS[precision]]
-    expected = fixed + touched(plan, prompts, sequences)
+    expected = fixed + touched(plan, found["table"], prompts, sequences)
     error = (expected / found["Rss"] - 1) * 100
     report.raw.setdefault("resident", []).append(
         {"precision": precision, "sequences": sequences, "context": context, "measured": found, "planned": plan,
