@@ -56,6 +56,12 @@ Result<ChildPipes> open_child_pipes(std::string_view who) {
   return pipes;
 }
 
+Result<UniqueFd> copy_above(int last, int fd, std::string_view who) {
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, last + 1));
+  if (!copy.is_open()) return system_error(std::string(who), "copy a descriptor", errno);
+  return copy;
+}
+
 std::string read_child_output(UniqueFd& pipe) {
   std::array<char, kPieceSize> piece{};
   ssize_t size = -1;

@@ -32,6 +32,10 @@ inline constexpr int kSendBufferWanted = 1 << 20;
 /// there are no descriptors left.
 Result<ChildPipes> open_child_pipes(std::string_view who);
 
+/// A copy of a descriptor whose number is above `last`, closed on exec: no dup2 to a number up to
+/// that closes it. who: as above. Errors: ResourceExhausted when there are no descriptors left.
+Result<UniqueFd> copy_above(int last, int fd, std::string_view who);
+
 /// Takes what a child has printed: the next piece, or empty when there is nothing more for now;
 /// `pipe` is closed at its end.
 std::string read_child_output(UniqueFd& pipe);

@@ -60,14 +60,6 @@ int early_status(pid_t pid) {
   return status;
 }
 
-/// The writing end of a pipe above the numbers that the worker's descriptors get, so that no dup2
-/// closes it.
-Result<UniqueFd> above_worker_fds(int fd) {
-  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kWorkerLiveness + 1));
-  if (!copy.is_open()) return system_error("worker", "copy a descriptor", errno);
-  return copy;
-}
-
 /// Processes that the kernel has killed for want of memory since boot; 0 where it does not say.
 /// Source: Linux, Documentation/filesystems/proc.rst, /proc/vmstat `oom_kill` (since 4.13).
 std::uint64_t count_oom_kills() {
@@ -125,9 +117,10 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // in which the worker writes the models it holds, for tools that list processes.
 Result<pid_t> spawn(const WorkerProcess::Options& options, const ChildPipes& pipes,
                     int liveness_pipe) {
-  const auto socket = MUSTER_TRY(above_worker_fds(pipes.socket_there.get()));
-  const auto stderr_pipe = MUSTER_TRY(above_worker_fds(pipes.stderr_write.get()));
-  const auto liveness = MUSTER_TRY(above_worker_fds(liveness_pipe));
+  const auto socket = MUSTER_TRY(copy_above(kWorkerLiveness, pipes.socket_there.get(), "worker"));
+  const auto stderr_pipe =
+      MUSTER_TRY(copy_above(kWorkerLiveness, pipes.stderr_write.get(), "worker"));
+  const auto liveness = MUSTER_TRY(copy_above(kWorkerLiveness, liveness_pipe, "worker"));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

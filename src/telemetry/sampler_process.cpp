@@ -28,20 +28,15 @@
 namespace muster {
 namespace {
 
-// A number above those that the child's descriptors get, so that no dup2 closes the other's source.
-Result<UniqueFd> above_child_fds(int fd) {
-  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kSamplerRing + 1));
-  if (!copy.is_open()) return system_error("sampler", "copy a descriptor", errno);
-  return copy;
-}
-
 Result<pid_t> spawn(const SamplerProgram& program, const ChildPipes& pipes, const CallPage& page,
                     const SampleRing& ring) {
-  const auto child_program = MUSTER_TRY(above_child_fds(program.file.get()));
-  const auto child_socket = MUSTER_TRY(above_child_fds(pipes.socket_there.get()));
-  const auto child_page = MUSTER_TRY(above_child_fds(page.fd()));
-  const auto child_ring = MUSTER_TRY(above_child_fds(ring.fd()));
-  const auto child_stderr = MUSTER_TRY(above_child_fds(pipes.stderr_write.get()));
+  const auto child_program = MUSTER_TRY(copy_above(kSamplerRing, program.file.get(), "sampler"));
+  const auto child_socket =
+      MUSTER_TRY(copy_above(kSamplerRing, pipes.socket_there.get(), "sampler"));
+  const auto child_page = MUSTER_TRY(copy_above(kSamplerRing, page.fd(), "sampler"));
+  const auto child_ring = MUSTER_TRY(copy_above(kSamplerRing, ring.fd(), "sampler"));
+  const auto child_stderr =
+      MUSTER_TRY(copy_above(kSamplerRing, pipes.stderr_write.get(), "sampler"));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
