@@ -13,6 +13,8 @@
 namespace muster {
 namespace {
 
+constexpr std::size_t kTextsAhead = 8;  // whose places are read while rows are delivered
+
 /// Of float32 as bytes: an exponent of all ones is an infinity or no number. Two values at a time:
 /// one more in the exponent's lowest bit carries into the sign's where all were ones, and nowhere
 /// else, so the loop over all that comes back has no comparison in it. Four times two in a step,
@@ -219,7 +221,10 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   on_whole_batch(group, *taken, rows);
   groups_[group].text_count += items.size();
   ++groups_[group].batch_count;
-  for (std::size_t i = 0; i < items.size(); ++i) deliver(group, items[i].key, rows, i);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i + kTextsAhead < items.size()) texts_.prefetch(items[i + kTextsAhead].key);
+    deliver(group, items[i].key, rows, i);
+  }
 }
 
 void InFlightWork::deliver(std::size_t group, ItemKey key, const Rows& rows, std::size_t index) {

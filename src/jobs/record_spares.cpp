@@ -5,8 +5,11 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+
+#include "base/prefetch.h"
 
 namespace muster {
 namespace {
@@ -47,6 +50,9 @@ void renew(WindowRecord& record) {
 }
 
 std::uint64_t size_of(const std::vector<float>& row) { return row.capacity() * sizeof(float); }
+std::span<const std::byte> memory_of(const std::vector<float>& row) {
+  return {reinterpret_cast<const std::byte*>(row.data()), size_of(row)};
+}
 
 }  // namespace
 
@@ -58,10 +64,8 @@ RecordPtr RecordSpares::take_record() {
 }
 
 std::vector<float> RecordSpares::take_row() {
-  if (rows_.empty()) return {};
-  auto row = std::move(rows_.back());
-  rows_.pop_back();
-  rows_size_ -= size_of(row);
+  auto row = pop_row();
+  if (!rows_.empty()) prefetch_to_write(memory_of(rows_.back()));  // the next one to go
   return row;
 }
 
@@ -86,7 +90,7 @@ void RecordSpares::take_from(RecordSpares& other) {
     rows_.swap(other.rows_);
     std::swap(rows_size_, other.rows_size_);
   }
-  while (!other.rows_.empty() && has_room_for(other.rows_.back())) add_row(other.take_row());
+  while (!other.rows_.empty() && has_room_for(other.rows_.back())) add_row(other.pop_row());
 }
 
 bool RecordSpares::is_low() const {
@@ -96,6 +100,14 @@ bool RecordSpares::is_low() const {
 
 bool RecordSpares::has_room_for(const std::vector<float>& row) const {
   return rows_.size() < kRecordsMost && rows_size_ + size_of(row) <= kRowsMost;
+}
+
+std::vector<float> RecordSpares::pop_row() {
+  if (rows_.empty()) return {};
+  auto row = std::move(rows_.back());
+  rows_.pop_back();
+  rows_size_ -= size_of(row);
+  return row;
 }
 
 void RecordSpares::add_row(std::vector<float> row) {

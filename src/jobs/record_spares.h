@@ -36,6 +36,7 @@ class RecordSpares {
 
  private:
   bool has_room_for(const std::vector<float>& row) const;
+  std::vector<float> pop_row();
   void add_row(std::vector<float> row);
 
   std::vector<RecordPtr> records_;        // each as a new one

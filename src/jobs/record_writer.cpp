@@ -4,9 +4,11 @@
 #include "jobs/record_writer.h"
 
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/prefetch.h"
 #include "jobs/input_identity.h"
 
 namespace muster {
@@ -17,6 +19,15 @@ constexpr std::uint64_t kHeldMost = 32ULL << 20;
 
 std::uint64_t size_of(const WindowRecord& record) {
   return record.size + record.result.row.size() * sizeof(float);
+}
+
+// They come from another core's cache, and rows of 1.5 KB are read as fast as they come.
+[[gnu::always_inline]] inline void prefetch_after(const std::vector<RecordPtr>& records,
+                                                  std::size_t index) {
+  if (index + 4 < records.size()) prefetch(std::as_bytes(std::span(records[index + 4].get(), 1)));
+  if (index + 2 < records.size()) {
+    prefetch(std::as_bytes(std::span<const float>(records[index + 2]->result.row)));
+  }
 }
 
 }  // namespace
@@ -158,6 +169,7 @@ Status RecordWriter::write(std::vector<RecordPtr>& records, WrittenCounts& count
                            RecordSpares& written) {
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (is_dropping_) break;
+    prefetch_after(records, i);
     auto& record = *records[i];
     auto& entry = record.entry;
     if (const auto appended = output_->append(record); !appended) {

@@ -255,6 +255,21 @@ TEST(Dispatcher, ASlotTakesFiftyMillisecondsOfItsPartAtOnce) {
   EXPECT_EQ(size_of_next_cut(25), 7U);
 }
 
+// Two devices of two slots that take 1 us for a token: of 900 tokens a fourth would be 225, but all
+// of them take 0.9 ms. Of 3,000 the part of a slot is 750, and 1,000 are a millisecond.
+TEST(Dispatcher, WhatIsDoneInAMillisecondIsNotDivided) {
+  for (const auto& [text_count, taken] : {std::pair(9U, 9U), std::pair(30U, 10U)}) {
+    auto dispatcher = with_devices(2);
+    make_ready(dispatcher, 2);
+    for (ItemKey key = 1; key <= 2; ++key) {
+      dispatcher.add(text(key, 1000), kNow);
+      dispatcher.on_served(key - 1, *dispatcher.cut(key - 1, kNow), milliseconds(1));
+    }
+    for (ItemKey key = 3; key < 3 + text_count; ++key) dispatcher.add(text(key), kNow);
+    EXPECT_EQ(dispatcher.cut(0, kNow)->work.items.size(), taken);
+  }
+}
+
 TEST(Dispatcher, NothingIsGivenToWaitBehindABatchThatTakesLong) {
   auto dispatcher = with_devices(2, {.batch_time_most = milliseconds(100)});
   make_ready(dispatcher, 2);

@@ -4,12 +4,14 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "scheduler/batch_queue.h"
 
 namespace muster {
@@ -36,11 +38,19 @@ class KeyTable {
   /// nullptr: the key is not here. A value stays where it is until it is erased.
   const Value* find(ItemKey key) const {
     const auto slot = slot_of(key);
-    return slot == kNowhere ? nullptr : &values_[slots_[slot].place];
+    return slot == kNowhere ? nullptr : &value(slots_[slot].place);
   }
   Value* find(ItemKey key) {
     const auto slot = slot_of(key);
-    return slot == kNowhere ? nullptr : &values_[slots_[slot].place];
+    return slot == kNowhere ? nullptr : &value(slots_[slot].place);
+  }
+
+  /// Has the value, where there is one, fetched to be changed while the caller goes on.
+  [[gnu::always_inline]] void prefetch(ItemKey key) const {
+    const auto slot = slot_of(key);
+    if (slot != kNowhere) {
+      prefetch_to_write(std::as_bytes(std::span(&value(slots_[slot].place), 1)));
+    }
   }
 
   /// The value of a key that is here.
@@ -58,8 +68,7 @@ class KeyTable {
     const auto place = take_place();
     slots_[slot] = {key, place};
     ++size_;
-    values_[place] = std::move(value);
-    return values_[place];
+    return this->value(place) = std::move(value);
   }
 
   /// False: the key is not here.
@@ -68,11 +77,12 @@ class KeyTable {
     if (slot == kNowhere) return false;
     const auto place = slots_[slot].place;
     if constexpr (!std::is_trivially_destructible_v<Value>) {
-      values_[place] = Value{};  // gives back what it holds
+      std::destroy_at(&value(place));  // gives back what it holds
+      std::construct_at(&value(place));
     }
     free_places_.push_back(place);
     close_gap(slot);
-    if (--size_ == 0 && values_.size() > kValuesKept) *this = KeyTable();
+    if (--size_ == 0 && place_count_ > kValuesKept) *this = KeyTable();
     return true;
   }
 
@@ -80,7 +90,7 @@ class KeyTable {
   template <typename Visitor>
   void visit(const Visitor& visitor) const {
     for (const auto& slot : slots_) {
-      if (slot.place != kFree) visitor(slot.key, values_[slot.place]);
+      if (slot.place != kFree) visitor(slot.key, value(slot.place));
     }
   }
 
@@ -89,13 +99,14 @@ class KeyTable {
   static constexpr std::size_t kNowhere = SIZE_MAX;
   static constexpr std::size_t kSlotsFirst = 64;
   static constexpr std::size_t kValuesKept = 4096;  // of a table that is empty
+  static constexpr std::size_t kBlock = 256;        // values that are allocated together
   static constexpr int kLineBits = 2;
   static constexpr std::size_t kLine = std::size_t{1} << kLineBits;  // slots, of 16 bytes each
   static constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;  // times 2^64, odd
 
   struct Slot {
     ItemKey key = 0;
-    std::uint32_t place = kFree;  // in values_
+    std::uint32_t place = kFree;  // of its value
   };
 
   std::size_t home_of(ItemKey key) const {
@@ -116,10 +127,13 @@ class KeyTable {
     return kNowhere;
   }
 
+  const Value& value(std::uint32_t place) const { return blocks_[place / kBlock][place % kBlock]; }
+  Value& value(std::uint32_t place) { return blocks_[place / kBlock][place % kBlock]; }
+
   std::uint32_t take_place() {
     if (free_places_.empty()) {
-      values_.emplace_back();
-      return static_cast<std::uint32_t>(values_.size() - 1);
+      if (place_count_ % kBlock == 0) blocks_.push_back(std::make_unique<Value[]>(kBlock));
+      return place_count_++;
     }
     const auto place = free_places_.back();
     free_places_.pop_back();
@@ -149,10 +163,11 @@ class KeyTable {
     }
   }
 
-  std::vector<Slot> slots_;  // a power of two
-  int shift_ = 0;            // from 64 bits to a slot
-  std::deque<Value> values_;
-  std::vector<std::uint32_t> free_places_;  // in values_
+  std::vector<Slot> slots_;                       // a power of two
+  int shift_ = 0;                                 // from 64 bits to a slot
+  std::vector<std::unique_ptr<Value[]>> blocks_;  // of kBlock values, which stay where they are
+  std::uint32_t place_count_ = 0;
+  std::vector<std::uint32_t> free_places_;
   std::size_t size_ = 0;
 };
 
