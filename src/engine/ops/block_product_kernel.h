@@ -18,6 +18,13 @@ namespace muster::engine {
 // With w = d q + m and x = e p: sum of w x = d e (sum of q p) + m e (sum of p), the sums of
 // integers exact: at most 32 x 255 x 128.
 
+/// How far ahead of its products a weight is fetched, in bytes. What a core fetches by itself is
+/// not enough where products take time too: one stream of SmolLM2-135M in Q4_1 on two cores of a
+/// Sapphire Rapids Xeon makes 135 tokens a second without, 160, 170, 187 and 196 with 1, 2, 4 and 8
+/// KiB, and on one core 80, 82, 97, 105 and 93. In bf16, whose products take less, it changes
+/// nothing.
+inline constexpr std::size_t kFetchAhead = 4096;
+
 /// Where a block's parts stand in a panel. Source: panel_weight.h.
 template <WeightFormat kFormat>
 struct BlockLayout {
@@ -96,6 +103,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   }
   const std::byte* from = weight.panel(panel);
   for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes) {
+    fetch<Block::kBytes>(from + kFetchAhead);
     const Block block(from);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {

@@ -14,6 +14,12 @@ namespace muster::engine {
 // it multiplies one step of a panel (one input, or a pair of them) by a row's value. A strip of
 // rows meets a group of panels, and its sums stay in registers from the first input to the last.
 
+/// Has bytes of a weight fetched that are multiplied soon; those behind its end are passed over.
+template <std::size_t kBytes>
+[[gnu::always_inline]] inline void fetch(const std::byte* from) {
+  for (std::size_t at = 0; at < kBytes; at += 64) __builtin_prefetch(from + at);
+}
+
 /// One input a step. Rows are float32.
 template <typename SimdSet>
 struct Fp32Steps {

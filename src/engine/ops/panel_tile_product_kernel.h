@@ -19,6 +19,12 @@ namespace muster::engine {
 inline constexpr std::size_t kTileInputs = 32;  // of bf16
 inline constexpr std::size_t kTileBytes = kTileRows * kTileRowBytes;
 
+/// How far ahead of its products a panel is fetched, in bytes: a tile. SmolLM2-135M in bf16 on two
+/// cores of a Sapphire Rapids Xeon: a prefill of 512 tokens makes 2,240 tokens a second without,
+/// 2,350 with half a tile, 2,580, 2,520, 2,520 and 2,360 with 1, 2, 4 and 8; 32 streams 1,160, then
+/// 1,310, 1,410, 1,390, 1,220 and 1,380.
+inline constexpr std::size_t kTileFetchAhead = kTileBytes;
+
 /// A strip of rows and a group of panels in one step of 32 inputs.
 struct TileStep {
   const std::byte* x = nullptr;  // of the strip's first row
@@ -126,6 +132,9 @@ void multiply_tile_group(const PanelWeight& weight, std::size_t panel, const Pro
   tile_zero<3>();
   std::size_t left = pairs;
   for (; left >= kTileInputs / 2; left -= kTileInputs / 2) {
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      fetch<kTileBytes>(step.panels + p * step.panel_stride + kTileFetchAhead);
+    }
     add_tile_step<kRowTiles, kPanels>(step);
     step.x += kTileRowBytes;
     step.panels += kTileBytes;
