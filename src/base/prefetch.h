@@ -17,20 +17,23 @@ inline constexpr std::size_t kCacheLine = 64;  // bytes: of x86-64 and of most o
   for (std::size_t at = 0; at < bytes.size(); at += kCacheLine) {
     __builtin_prefetch(bytes.data() + at);
   }
+  if (!bytes.empty()) __builtin_prefetch(&bytes.back());  // of a line that is begun
 }
 
-/// The same for what it writes shortly: other cores' copies go as well. Without it a locked
-/// instruction after a store to such bytes waits until they are here.
-/// PREFETCHW is written out, as compilers for a general x86-64 take a plain prefetch; processors
-/// that do not know it pass over it. Source: Intel SDM, volume 2B, PREFETCHW.
+/// The same for what it writes shortly: copies in other cores' caches are dropped too. Without it a
+/// locked instruction after a store to such bytes waits until they are here. PREFETCHW is written
+/// out, as compilers for a general x86-64 take a plain prefetch; processors that do not know it
+/// pass over it. Source: Intel SDM, volume 2B, PREFETCHW.
 [[gnu::always_inline]] inline void prefetch_to_write(std::span<const std::byte> bytes) {
-  for (std::size_t at = 0; at < bytes.size(); at += kCacheLine) {
+  const auto fetch = [](const std::byte& place) {
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(bytes[at]));
+    asm volatile("prefetchw %0" : : "m"(place));
 #else
-    __builtin_prefetch(bytes.data() + at, 1);
+    __builtin_prefetch(&place, 1);
 #endif
-  }
+  };
+  for (std::size_t at = 0; at < bytes.size(); at += kCacheLine) fetch(bytes[at]);
+  if (!bytes.empty()) fetch(bytes.back());
 }
 
 }  // namespace muster

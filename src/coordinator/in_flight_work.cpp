@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kTextsAhead = 8;  // whose places are read while rows are delivered
+constexpr std::size_t kTextsAhead = 8;  // which are fetched while rows are delivered
 
 /// Of float32 as bytes: an exponent of all ones is an infinity or no number. Two values at a time:
 /// one more in the exponent's lowest bit carries into the sign's where all were ones, and nowhere

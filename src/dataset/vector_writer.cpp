@@ -31,7 +31,7 @@ static_assert(std::endian::native == std::endian::little,
               "npy '<f4' and safetensors are little-endian");
 
 // A write: the system call is noise beside the copy, and what was copied into the buffer is still
-// in the second-level cache (1 or 2 MiB) when it is hashed and written.
+// in most processors' second-level cache when it is hashed and written.
 constexpr std::size_t kBufferSize = 256 << 10;
 constexpr std::size_t kHashPiece = 16 << 10;  // stays in the first-level cache for two hashes
 

@@ -21,12 +21,18 @@ std::uint64_t size_of(const WindowRecord& record) {
   return record.size + record.result.row.size() * sizeof(float);
 }
 
-// They come from another core's cache, and rows of 1.5 KB are read as fast as they come.
+// They come from another core's cache: the record first, which names the row's memory, and then the
+// row.
+constexpr std::size_t kRecordsAhead = 4;
+constexpr std::size_t kRowsAhead = 2;
+
 [[gnu::always_inline]] inline void prefetch_after(const std::vector<RecordPtr>& records,
                                                   std::size_t index) {
-  if (index + 4 < records.size()) prefetch(std::as_bytes(std::span(records[index + 4].get(), 1)));
-  if (index + 2 < records.size()) {
-    prefetch(std::as_bytes(std::span<const float>(records[index + 2]->result.row)));
+  if (index + kRecordsAhead < records.size()) {
+    prefetch(std::as_bytes(std::span(records[index + kRecordsAhead].get(), 1)));
+  }
+  if (index + kRowsAhead < records.size()) {
+    prefetch(std::as_bytes(std::span<const float>(records[index + kRowsAhead]->result.row)));
   }
 }
 

@@ -277,7 +277,7 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
   auto limits = limits_of(device, source.model, lane, source.takers);
   auto& account = books_->at(device);
   if (source.is_bound) limits.slot_count = account.state.slot_count;
-  limits.worthwhile_tokens = worthwhile_tokens(device, source);
+  limits.worthwhile_tokens = worthwhile_tokens(device, source, lane);
   if (lane == Lane::Bulk && are_queries_expected(now)) {
     const auto most = tokens_in_turn(device, source.model, now).value_or(limits.token_budget);
     limits.token_budget = std::min(limits.token_budget, std::max(kBulkTokensMin, most));
@@ -347,9 +347,10 @@ CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane,
 
 /// What a lane of this device still has to take so that all lanes of those that take from the queue
 /// end together, each by its speed: an even share of all that waits or is in flight, less what the
-/// next free lane has before it. But no more than is worth its while, and no less than may be
-/// divided.
-std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& source) const {
+/// next free lane has before it. But no more than is worth its while, and of bulk texts at least
+/// what it does in kIndivisibleTime, whatever the weights.
+std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& source,
+                                            Lane lane) const {
   const auto within = tokens_within(kWorthwhileTime, device, source.model);
   if (!within) return 0;
   std::span<const std::size_t> sharing(source.takers);
@@ -371,6 +372,7 @@ std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& so
                                           static_cast<double>(rows) / static_cast<double>(batches);
   const auto part =
       share <= ahead ? 0 : std::min(*within, static_cast<std::uint64_t>(std::ceil(share - ahead)));
+  if (lane == Lane::Interactive) return part;
   return std::max(part, tokens_within(kIndivisibleTime, device, source.model).value_or(0));
 }
 

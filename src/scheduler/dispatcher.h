@@ -211,7 +211,7 @@ class Dispatcher {
                                               TimePoint now) const;
   std::optional<std::uint64_t> tokens_within(Duration time, std::size_t device,
                                              ModelId model) const;
-  std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;
+  std::uint64_t worthwhile_tokens(std::size_t device, const Source& source, Lane lane) const;
   Given take_given(std::size_t device, const DispatchBatch& batch);
   std::vector<Known> settle(std::size_t device, const DispatchBatch& batch);
   QueuedWork& queued_in(Lane lane) { return queued_.at(static_cast<std::size_t>(lane)); }

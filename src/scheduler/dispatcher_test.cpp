@@ -255,17 +255,25 @@ TEST(Dispatcher, ASlotTakesFiftyMillisecondsOfItsPartAtOnce) {
   EXPECT_EQ(size_of_next_cut(25), 7U);
 }
 
-// Two devices of two slots that take 1 us for a token: of 900 tokens a fourth would be 225, but all
-// of them take 0.9 ms. Of 3,000 the part of a slot is 750, and 1,000 are a millisecond.
+// Two devices that take 1 us for a token, and texts of 100. Of 900 tokens a half would be 450, but
+// all of them take 0.9 ms; of 1,600 it would be 800, and 1,000 are a millisecond; of 3,000 it is
+// 1,500, which is more. Queries are divided: latency counts there.
 TEST(Dispatcher, WhatIsDoneInAMillisecondIsNotDivided) {
-  for (const auto& [text_count, taken] : {std::pair(9U, 9U), std::pair(30U, 10U)}) {
+  struct Case {
+    std::size_t text_count, taken;
+    Lane lane = Lane::Bulk;
+  };
+  const std::vector<Case> cases = {{9, 9}, {16, 10}, {30, 15}, {16, 8, Lane::Interactive}};
+  for (const auto& [text_count, taken, lane] : cases) {
     auto dispatcher = with_devices(2);
-    make_ready(dispatcher, 2);
+    auto device = ready_device();
+    device.token_budget = 4000;
+    for (std::size_t i = 0; i < 2; ++i) dispatcher.set_device(i, device, kNow);
     for (ItemKey key = 1; key <= 2; ++key) {
       dispatcher.add(text(key, 1000), kNow);
       dispatcher.on_served(key - 1, *dispatcher.cut(key - 1, kNow), milliseconds(1));
     }
-    for (ItemKey key = 3; key < 3 + text_count; ++key) dispatcher.add(text(key), kNow);
+    for (ItemKey key = 3; key < 3 + text_count; ++key) dispatcher.add(text(key, 100, lane), kNow);
     EXPECT_EQ(dispatcher.cut(0, kNow)->work.items.size(), taken);
   }
 }

@@ -77,8 +77,7 @@ class KeyTable {
     if (slot == kNowhere) return false;
     const auto place = slots_[slot].place;
     if constexpr (!std::is_trivially_destructible_v<Value>) {
-      std::destroy_at(&value(place));  // gives back what it holds
-      std::construct_at(&value(place));
+      value(place) = Value{};  // gives back what it holds
     }
     free_places_.push_back(place);
     close_gap(slot);

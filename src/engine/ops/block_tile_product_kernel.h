@@ -138,7 +138,7 @@ void multiply_block_tiles(const PanelWeight& weight, std::size_t panel, const Bl
     }
   }
   for (std::size_t block = 0; block < strip.block_count; ++block) {
-    for (const auto* from : panels) fetch<Layout::kBytes>(from + kFetchAhead);
+    for (const auto* from : panels) fetch<Layout::kBytes>(from, kFetchAhead);
     sum_tile_block<kFormat, kRowTiles, kPanels>(strip, panels, block, sums);
     scale_tile_block<Simd, kFormat, kPanels>(strip, panels, block, sums, totals);
     for (auto& from : panels) from += Layout::kBytes;

@@ -14,10 +14,15 @@ namespace muster::engine {
 // it multiplies one step of a panel (one input, or a pair of them) by a row's value. A strip of
 // rows meets a group of panels, and its sums stay in registers from the first input to the last.
 
-/// Has bytes of a weight fetched that are multiplied soon; those behind its end are passed over.
+/// Has bytes of a weight fetched that are multiplied soon, `ahead` bytes from here; those behind
+/// the weight's end are passed over.
 template <std::size_t kBytes>
-[[gnu::always_inline]] inline void fetch(const std::byte* from) {
-  for (std::size_t at = 0; at < kBytes; at += 64) __builtin_prefetch(from + at);
+[[gnu::always_inline]] inline void fetch(const std::byte* here, std::size_t ahead) {
+  const auto from = reinterpret_cast<std::uintptr_t>(here) + ahead;  // may be no object's
+  for (std::size_t at = 0; at < kBytes; at += 64) {
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(from + at));  // NOLINT(performance-no-int-to-ptr)
+  }
 }
 
 /// One input a step. Rows are float32.

@@ -133,7 +133,7 @@ void multiply_tile_group(const PanelWeight& weight, std::size_t panel, const Pro
   std::size_t left = pairs;
   for (; left >= kTileInputs / 2; left -= kTileInputs / 2) {
     for (std::size_t p = 0; p < kPanels; ++p) {
-      fetch<kTileBytes>(step.panels + p * step.panel_stride + kTileFetchAhead);
+      fetch<kTileBytes>(step.panels + p * step.panel_stride, kTileFetchAhead);
     }
     add_tile_step<kRowTiles, kPanels>(step);
     step.x += kTileRowBytes;
