@@ -118,8 +118,9 @@ TEST_F(DecoderFleetTest, AStepWithoutATokenEndsNoBackOff) {
   start("poison=7");
   fleet_->submit({.ids = {7}, .token_limit = 3});
   run();
-  // Its reply is over when the second worker dies, and that is told when the process is gone.
-  run_until([&] { return fleet_->groups()[0].restart_count == 2; });
+  // Its reply is over when the third worker dies, and the restart is told when that process is
+  // gone.
+  run_until([&] { return fleet_->groups()[0].restart_count == 3; });
   EXPECT_NE(notices_.find("restart in 0.1 s"), std::string::npos) << notices_;
 }
 
