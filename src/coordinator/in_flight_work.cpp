@@ -151,7 +151,9 @@ void InFlightWork::send_batch(std::size_t index, DispatchBatch batch) {
   message.ids.reserve(batch.work.token_count);
   message.first_segments.reserve(batch.work.items.size());
   bool has_pairs = false;
+  std::uint64_t longest = 0;
   for (const auto& item : batch.work.items) {
+    longest = std::max<std::uint64_t>(longest, item.token_count);
     const auto& text = texts_.at(item.key).item;
     const auto ids = text.ids.values();
     message.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
@@ -164,7 +166,8 @@ void InFlightWork::send_batch(std::size_t index, DispatchBatch batch) {
                                         {.kind = FrameKind::Batch,
                                          .model = message.model_id,
                                          .text_count = message.lengths.size(),
-                                         .token_count = message.ids.size()},
+                                         .token_count = message.ids.size(),
+                                         .longest_text = longest},
                                         encode(message));
   groups_[index].batches.emplace_back(frame, std::move(batch));
   last_fed_ = index;

@@ -24,6 +24,7 @@ struct SentFrame {
   ModelId model = 0;
   std::size_t text_count = 1;
   std::uint64_t token_count = 0;
+  std::uint64_t longest_text = 0;  // tokens; 0: no longer than others
   TimePoint sent_at{};
   std::optional<TimePoint> running_since{};  // a lane is free for it
 };

@@ -20,12 +20,14 @@ struct BatchCost {
   std::optional<Duration> own{};     // predicted from the batches that this device has done
   std::optional<Duration> canary{};  // likewise, from this device's canaries alone
   std::optional<Duration> peer{};    // of the slowest other device of its class, from its batches
+  std::uint64_t longest_text = 0;    // tokens; 0: no longer than those it is predicted from
   bool is_beside_load = false;       // the device loads another model at the same time
 };
 
 /// How long a worker may stay silent on a batch: five times what the batch is predicted to take.
 /// Five, because a machine that is shared runs a batch at a third of its usual speed at worst, and
-/// the lengths in a batch differ. The least is
+/// the lengths in a batch differ; and as much more for each 512 tokens of the longest text, since a
+/// prediction is in proportion to tokens, of texts that were shorter. The least is
 ///   1 s where the device itself has done batches: an operating system's hiccups are shorter;
 ///   2 s where only its canaries are known: the first large batch takes memory and fills caches;
 ///   5 s where only a device of the same class is known: the first one also loads kernels;

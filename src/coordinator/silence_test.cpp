@@ -15,6 +15,14 @@ TEST(Silence, IsFiveTimesWhatTheDeviceItselfHasTaken) {
   EXPECT_EQ(silence_allowed({.own = seconds(100)}), seconds(500));
 }
 
+// 4,096 tokens: nine times, as attention takes time with the square of a length.
+TEST(Silence, GrowsWithTheLongestText) {
+  EXPECT_EQ(silence_allowed({.own = milliseconds(200), .longest_text = 4096}), seconds(9));
+  EXPECT_EQ(silence_allowed({.own = milliseconds(10), .longest_text = 4096}), seconds(1));
+  EXPECT_EQ(silence_allowed({.canary = milliseconds(500), .longest_text = 512}), seconds(5));
+  EXPECT_EQ(silence_allowed({.peer = seconds(1), .longest_text = 1024}), seconds(15));
+}
+
 TEST(Silence, OfAFirstBatchIsWhatCanaryOrPeerTell) {
   EXPECT_EQ(silence_allowed({}), seconds(60));
   EXPECT_EQ(silence_allowed({.canary = milliseconds(10)}), seconds(2));

@@ -57,6 +57,7 @@ Duration WorkerSupervisor::batch_allowance(std::size_t index, const SentFrame& f
   BatchCost cost{.own = own,
                  .canary = group.health.speed.predict(frame.model, frame.token_count),
                  .peer = std::nullopt,
+                 .longest_text = frame.longest_text,
                  .is_beside_load = parts_.models.is_loading(index)};
   for (std::size_t i = 0; !own && i < groups_.size(); ++i) {
     if (groups_[i].life.engine_class != group.life.engine_class) continue;
