@@ -177,6 +177,7 @@ def check_ollama(report, url, expected):
 
     def text_and_end(parts, text_of_part):
         """The text of a stream whose last part alone says that it is done, and how many tokens there were."""
+        parts = list(parts)
         *before, last = parts
         assert last.done and last.done_reason in ("stop", "length") and not any(part.done for part in before), last
         assert last.eval_count > 0 and last.prompt_eval_count > 0 and last.total_duration >= last.eval_duration > 0, last
