@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/prefetch.h"
 
 namespace muster {
 namespace {
@@ -133,11 +134,8 @@ void BlockPool::write(BlockIndex first, std::span<const float> vector) {
 void BlockPool::read(BlockIndex first, std::span<float> vector) const {
   // Most entries lie in neighbouring blocks. Asked for all at once, they come in the time of one;
   // along the chain each would wait for the one before.
-  constexpr std::size_t kCacheLine = 64;
   const auto size = std::min(block_count_of(vector.size()) * kBlockSize, kPrefetchSizeMost);
-  for (std::size_t offset = kCacheLine; offset < size; offset += kCacheLine) {
-    __builtin_prefetch(at(first) + offset);
-  }
+  prefetch({at(first), size});
   std::size_t count = std::min(vector.size(), kFloatsInFirst);
   std::memcpy(vector.data(), at(first) + sizeof(EntryHead), count * sizeof(float));
   vector = vector.subspan(count);
