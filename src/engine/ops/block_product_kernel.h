@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "engine/ops/block_pair_product_kernel.h"
+#include "engine/ops/block_parts.h"
 #include "engine/ops/panel_product.h"
 #include "engine/ops/panel_product_kernel.h"
 #include "engine/ops/strips.h"
@@ -18,29 +20,6 @@ namespace muster::engine {
 // With w = d q + m and x = e p: sum of w x = d e (sum of q p) + m e (sum of p), the sums of
 // integers exact: at most 32 x 255 x 128.
 
-/// How far ahead of its products a weight is fetched, in bytes. What a core fetches by itself is
-/// not enough where products take time too: one stream of SmolLM2-135M in Q4_1 on two cores of a
-/// Sapphire Rapids Xeon makes 135 tokens a second without, 160, 170, 187 and 196 with 1, 2, 4 and
-/// 8 KiB, and on one core 80, 82, 97, 105 and 93. One stream in bf16, whose products take less,
-/// gains nothing.
-inline constexpr std::size_t kFetchAhead = 4096;
-
-/// Where a block's parts stand in a panel. Source: panel_weight.h.
-template <WeightFormat kFormat>
-struct BlockLayout {
-  static constexpr bool kHasMinimum = kFormat == WeightFormat::Q4_1;
-  static constexpr bool kIsBytes = kFormat == WeightFormat::Q8_0;
-  static constexpr std::size_t kHead = (kHasMinimum ? 2 : 1) * kPanelOutputs * sizeof(Float16);
-  static constexpr std::size_t kQuants = kPanelOutputs * kBlockInputs;  // bytes when unpacked
-  static constexpr std::size_t kBytes = kHead + (kIsBytes ? kQuants : kQuants / 2);
-};
-
-/// What a format's quants are multiplied with too much; of_bytes: of Q8_0, as it is multiplied.
-template <WeightFormat kFormat>
-constexpr int middle_of_quants(int of_bytes) {
-  return kFormat == WeightFormat::Q8_0 ? of_bytes : kFormat == WeightFormat::Q4_0 ? 8 : 0;
-}
-
 /// The scales and the quants of a panel's block, unpacked once for all rows of a strip.
 template <typename Ops, WeightFormat kFormat>
 struct PanelBlock : BlockLayout<kFormat> {
@@ -53,18 +32,8 @@ struct PanelBlock : BlockLayout<kFormat> {
     const auto* halves = reinterpret_cast<const Float16*>(from);
     scales = Ops::load_halves(halves);
     if constexpr (Layout::kHasMinimum) minima = Ops::load_halves(halves + kPanelOutputs);
-    if constexpr (Layout::kIsBytes) {
 #pragma GCC unroll 8
-      for (std::size_t g = 0; g < 8; ++g)
-        quants[g] = Ops::load_bytes(from + Layout::kHead + g * 64);
-    } else {
-#pragma GCC unroll 4
-      for (std::size_t g = 0; g < 4; ++g) {
-        const auto both = Ops::load_bytes(from + Layout::kHead + g * 64);
-        quants[g] = Ops::low_halves(both);
-        quants[g + 4] = Ops::high_halves(both);
-      }
-    }
+    for (std::size_t g = 0; g < 8; ++g) quants[g] = load_quants<Ops, kFormat>(from, g);
   }
 };
 
@@ -79,11 +48,7 @@ template <typename Ops, WeightFormat kFormat>
   for (std::size_t g = 0; g < 8; ++g) {
     std::int32_t four = 0;
     std::memcpy(&four, quants + 4 * g, sizeof four);
-    if constexpr (kFormat == WeightFormat::Q8_0) {
-      total = Ops::add_products_of_bytes(block.quants[g], four, total);
-    } else {
-      total = Ops::add_products_of_halves(block.quants[g], four, total);
-    }
+    total = add_products<Ops, kFormat>(block.quants[g], four, total);
   }
   return total;
 }
@@ -127,6 +92,15 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
 template <typename Ops, WeightFormat kFormat>
 void multiply_block_panels(const PanelWeight& weight, std::size_t panel_begin,
                            std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
+  if constexpr (Ops::kPairRowsMax > 0) {
+    if (x.count >= kPairRowsLeast) {
+      for (; panel_begin + kPair <= panel_end; panel_begin += kPair) {
+        for_each_strip<Ops::kPairRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
+          multiply_block_pair<Ops, kFormat, kRows>(weight, panel_begin, x, row, out);
+        });
+      }
+    }
+  }
   for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
     for_each_strip<Ops::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
       multiply_block_panel<Ops, kFormat, kRows>(weight, panel, x, row, out);

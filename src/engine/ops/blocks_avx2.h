@@ -15,6 +15,8 @@ namespace muster::engine {
 /// and F16C.
 struct BlocksAvx2 {
   static constexpr std::size_t kRowsMax = 3;
+  // There are no registers for two panels at once.
+  static constexpr std::size_t kPairRowsMax = 0;
   static constexpr int kMiddleOfBytes = 0;  // the bytes get their sign back
 
   struct Ints {

@@ -12,6 +12,8 @@ namespace muster::engine {
 /// `Ops` of block_product_kernel.h as arrays: what the compiler makes of them runs on every CPU.
 struct BlocksPortable {
   static constexpr std::size_t kRowsMax = 2;
+  // There are no registers for two panels at once.
+  static constexpr std::size_t kPairRowsMax = 0;
   static constexpr int kMiddleOfBytes = 0;
   static constexpr std::size_t kOutputs = kPanelOutputs;
 

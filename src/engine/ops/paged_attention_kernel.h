@@ -74,19 +74,27 @@ template <typename Simd, std::size_t kRows, std::size_t kBlocks, typename T>
   }
 }
 
-/// As score_run for the blocks [first, last). Few rows take several blocks at once: one sum waits
-/// four cycles for its next product, and a row of one block has one or two sums.
+/// As score_run for the blocks [first, last), kBlocks of them at once, then half as many.
+template <typename Simd, std::size_t kRows, std::size_t kBlocks, typename T>
+void score_in_runs(const PagedHead<T>& head, std::span<const AttentionRow> rows, std::size_t first,
+                   std::size_t last, float* scores, std::size_t stride) {
+  for (; first + kBlocks <= last; first += kBlocks) {
+    score_run<Simd, kRows, kBlocks>(head, rows, first, scores, stride);
+  }
+  if constexpr (kBlocks > 1) {
+    score_in_runs<Simd, kRows, kBlocks / 2>(head, rows, first, last, scores, stride);
+  }
+}
+
+/// A sum waits four cycles for its next product, so as many blocks are taken at once as registers
+/// hold sums, up to four: a block alone has one or two sums a row.
 template <typename Simd, std::size_t kRows, typename T>
 void score_blocks(const PagedHead<T>& head, std::span<const AttentionRow> rows, std::size_t first,
                   std::size_t last, float* scores, std::size_t stride) {
   constexpr std::size_t kSumsOfBlock = kRows * (kKvBlockTokens / Simd::kWidth);
-  constexpr std::size_t kSums = Simd::kRowsMax * (kKvBlockTokens / Simd::kWidth);  // at most
-  constexpr std::size_t kBlocks = std::clamp<std::size_t>(kSums / kSumsOfBlock, 1, 4);
-  std::size_t block = first;
-  for (; block + kBlocks <= last; block += kBlocks) {
-    score_run<Simd, kRows, kBlocks>(head, rows, block, scores, stride);
-  }
-  for (; block < last; ++block) score_run<Simd, kRows, 1>(head, rows, block, scores, stride);
+  constexpr std::size_t kRoom = Simd::kRowsMax * Simd::kVectorsMax / kSumsOfBlock;
+  constexpr std::size_t kBlocks = kRoom >= 4 ? 4 : kRoom >= 2 ? 2 : 1;
+  score_in_runs<Simd, kRows, kBlocks>(head, rows, first, last, scores, stride);
 }
 
 /// Caps one row's scores, where the family does, and makes them e^(score - largest) within what the

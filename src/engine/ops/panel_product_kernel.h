@@ -25,6 +25,15 @@ template <std::size_t kBytes>
   }
 }
 
+/// The panels that come next, of which each strip of rows fetches a share: what the first strip
+/// alone would fetch it would wait for. Worth 4 % of 32 streams of SmolLM2-135M in bf16 on two
+/// cores of a Zen 5.
+struct NextPanels {
+  const std::byte* begin = nullptr;  // null: nothing comes next
+  std::size_t strip = 0;             // fetches each step whose number is `strip` modulo `strips`
+  std::size_t strips = 1;
+};
+
 /// One input a step. Rows are float32.
 template <typename SimdSet>
 struct Fp32Steps {
@@ -95,11 +104,21 @@ void put_sums(const typename Simd::Vector& sums, std::size_t column_count, bool 
   }
 }
 
+/// Fetches kBytes of each of kPanels panels: those of step `step`.
+template <std::size_t kBytes, std::size_t kPanels>
+[[gnu::always_inline]] inline void fetch_step(const std::byte* panels, std::size_t panel_bytes,
+                                              std::size_t step) {
+#pragma GCC unroll 8
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    fetch<kBytes>(panels, p * panel_bytes + step * kBytes);
+  }
+}
+
 /// kRows rows from `row` on and kPanels panels from `panel` on.
 template <typename Ops, std::size_t kRows, std::size_t kPanels>
 [[gnu::always_inline]] inline void multiply_group(const PanelWeight& weight, std::size_t panel,
                                                   const ProductRows& x, std::size_t row,
-                                                  const ProductOut& out) {
+                                                  const ProductOut& out, const NextPanels& next) {
   using Simd = typename Ops::Simd;
   using Vector = typename Simd::Vector;
   using Weight = typename Ops::Weight;
@@ -124,7 +143,12 @@ template <typename Ops, std::size_t kRows, std::size_t kPanels>
   const auto* first_row = Ops::row(x, row, in_size);
   const std::size_t row_size = Ops::step_count(in_size) * Ops::kWeights;
   const std::size_t step_count = Ops::step_count(in_size);
+  std::size_t fetched = next.begin == nullptr ? step_count : next.strip;
   for (std::size_t k = 0; k < step_count; ++k, weights += kStep) {
+    if (k == fetched) {
+      fetched += next.strips;
+      fetch_step<kStep * sizeof(Weight), kPanels>(next.begin, weight.panel_bytes(), k);
+    }
     typename Ops::Step steps[kVectors];
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < kVectors; ++v) {
@@ -164,9 +188,14 @@ void multiply_panels(const PanelWeight& weight, std::size_t panel_begin, std::si
                      const ProductRows& x, const ProductOut& out) {
   using Simd = typename Ops::Simd;
   constexpr std::size_t kPanelsMax = panels_at_once<Simd>();
+  const std::size_t strips = (x.count + Simd::kRowsMax - 1) / Simd::kRowsMax;
   for_each_strip<kPanelsMax>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
+    const std::size_t behind = panel_begin + panel + kPanels;
+    const bool has_next = strips > 1 && behind < panel_end;
+    NextPanels next{.begin = has_next ? weight.panel(behind) : nullptr, .strips = strips};
     for_each_strip<Simd::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
-      multiply_group<Ops, kRows, kPanels>(weight, panel_begin + panel, x, row, out);
+      multiply_group<Ops, kRows, kPanels>(weight, panel_begin + panel, x, row, out, next);
+      ++next.strip;
     });
   });
 }
