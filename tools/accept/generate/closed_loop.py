@@ -1,5 +1,6 @@
 """Clients that ask one after the other, by `muster bench generate`: the same requests to every server, and what its samples show."""
 
+import math
 import subprocess
 
 from bench import running
@@ -51,11 +52,14 @@ class Requests:
         inside = sum(one["tokens"] / len(one["times"]) * sum(begin <= at < end for at in one["times"]) for one in self.all + self.unfinished)
         return inside / (end - begin)
 
-    def places_most(self):
-        """Tokens of prompts and replies that were in use at once, at most."""
+    def places_most(self, block):
+        """Places for tokens in whole blocks of so many, which a cache lends, that prompts and replies had in use at once, at most."""
+        def held(one, moment):
+            tokens = one["prompt"] + one["tokens"] * sum(at <= moment for at in one["times"]) / len(one["times"])
+            return math.ceil(tokens / block) * block
+
         ends = sorted(one["times"][-1] for one in self.all)
-        return max((sum(one["prompt"] + one["tokens"] * sum(at <= moment for at in one["times"]) / len(one["times"]) for one in self.all
-                        if one["asked"] <= moment <= one["times"][-1]) for moment in ends), default=0.0)
+        return max((sum(held(one, moment) for one in self.all if one["asked"] <= moment <= one["times"][-1]) for moment in ends), default=0)
 
 
 def run(turn, clients, seconds, seed):

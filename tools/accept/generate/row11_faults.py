@@ -16,6 +16,9 @@ IS_TIMED = True
 
 ONE_CPU = ("--devices", "1xcpu")
 STREAMS, KILLS, TOKENS = 16, 10, 64
+SHARES = (0.05, 0.7)  # of all tokens that are there when the worker is killed
+MIDST_S = 120         # until so many are there
+TOKENS_METRIC = "muster_generation_tokens_total"
 BURST = 200
 CLOSED_CLIENTS, LOAD_S, LOAD_TOKENS, OVERLOAD = 32, 30, 32, 3
 
@@ -41,29 +44,39 @@ def busiest(server):
     return max(children_of(server.process.pid), key=resident)
 
 
-def kill_in_the_middle(report, generator):
-    prompts = (OPENINGS * 2)[:STREAMS]
-    with decoder_server("--devices", "1xcpu", "--cores-per-device", "2", name="generate-kill") as server:
-        alone = {prompt: ask(server, prompt, max_tokens=TOKENS).text for prompt in dict.fromkeys(prompts)}
-        broken, different, gaps, kills = [], 0, [], 0
-        for _ in range(KILLS):
-            moment = time.monotonic() + generator.uniform(0.3, 2.0)
-            threads, replies = ask_all(server, prompts, max_tokens=TOKENS)
-            time.sleep(max(0.0, moment - time.monotonic()))
+def kill_in_the_middle(report, server, prompts, alone, shares, **fields):
+    """Each time once a share of all tokens is there: whoever is killed then has streams. alone: replies to the prompts, undisturbed."""
+    all_tokens = sum(reply.usage["completion_tokens"] for reply in alone)
+    broken, different, kills, gaps = [], 0, 0, []
+    for share in shares:
+        before = metric(server, TOKENS_METRIC)
+        threads, found = ask_all(server, prompts, **fields)
+        is_midst = wait_until(lambda: metric(server, TOKENS_METRIC) - before >= share * all_tokens, MIDST_S)
+        is_under_way = is_midst and any(thread.is_alive() for thread in threads)
+        if is_under_way:
             os.kill(busiest(server), signal.SIGKILL)
-            kills += any(thread.is_alive() for thread in threads)
-            for thread in threads:
-                thread.join()
-            broken += [reply.error or reply.finish for reply in replies if not reply.is_whole()]
-            different += sum(reply.text != alone[prompt] for prompt, reply in zip(prompts, replies))
-            gaps += [max(reply.gap(), reply.first_s() or 0.0) for reply in replies]
-        report.raw["kills"] = {"gaps_s": sorted(gaps), "broken": broken}
-        report.add(at_least("kills while streams were under way", kills, KILLS, 0))
-        report.add(holds(f"of {STREAMS * KILLS} streams not whole", not broken, f"{len(broken)} {broken[:1] or ''}", "0"))
-        report.add(holds("texts that differ from the undisturbed", different == 0, f"{different}", "0"))
-        report.raw["longest gap_s"] = max(gaps)
-        report.add(holds("the longest wait of a stream, the worker's death in it", max(gaps) > 0, f"{max(gaps):.2f} s",
-                         "stated (1 s + load + prefill of 16)"))
+        for thread in threads:
+            thread.join()
+        kills += is_under_way
+        broken += [reply.error or reply.finish for reply in found if not reply.is_whole()]
+        different += sum(reply.text != undisturbed.text for reply, undisturbed in zip(found, alone))
+        gaps += [max(reply.gap(), reply.first_s() or 0.0) for reply in found]
+        if not is_midst:
+            break  # it computes nothing: the checks below say so
+    report.raw["kills"] = {"shares": shares, "gaps_s": sorted(gaps), "broken": broken, "longest gap_s": max(gaps)}
+    report.add(at_least("kills while streams were under way", kills, len(shares), 0))
+    report.add(holds(f"of {len(gaps)} streams not whole", not broken, f"{len(broken)} {broken[:1] or ''}", "0"))
+    report.add(holds("texts that differ from the undisturbed", different == 0, f"{different}", "0"))
+    report.add(holds("the longest wait of a stream, the worker's death in it", max(gaps) > 0, f"{max(gaps):.2f} s",
+                     f"stated (1 s + load + prefill of {len(prompts)})"))
+
+
+def kills(report, generator):
+    prompts = OPENINGS[:STREAMS]
+    shares = [generator.uniform(*SHARES) for _ in range(KILLS)]
+    with decoder_server("--devices", "1xcpu", "--cores-per-device", "2", name="generate-kill") as server:
+        alone = [ask(server, prompt, max_tokens=TOKENS) for prompt in prompts]
+        kill_in_the_middle(report, server, prompts, alone, shares, max_tokens=TOKENS)
 
 
 def prompt_too_long(report, words=ONE_CPU, **options):
@@ -84,9 +97,9 @@ def clients_go(report, words=ONE_CPU, quiet_s=1.0, **options):
         gone = time.monotonic()
         is_free = wait_until(lambda: is_quiet(server), 5 * quiet_s)
         report.add(at_most("after eight clients went, until nothing runs", time.monotonic() - gone if is_free else 99, quiet_s, 2, " s"))
-        computed = metric(server, "muster_generation_tokens_total")
+        computed = metric(server, TOKENS_METRIC)
         time.sleep(0.5)  # nothing may happen in it
-        later = metric(server, "muster_generation_tokens_total")
+        later = metric(server, TOKENS_METRIC)
         report.add(holds("tokens computed for nobody after that", later == computed, f"{later - computed:.0f}", "0"))
 
 
@@ -156,7 +169,7 @@ def overload(report, generator):
 def measure(report, arguments):
     generator = random.Random(arguments.seed)
     report.raw["seed"] = arguments.seed
-    kill_in_the_middle(report, generator)
+    kills(report, generator)
     prompt_too_long(report)
     clients_go(report)
     burst(report)

@@ -1,14 +1,11 @@
 """Decoders on two stand-ins for GPUs: what rows 1, 3 and 11 show on CPUs. What only a GPU can show is in the kit (gpu-path.9)."""
 
 import json
-import os
-import signal
 import subprocess
-import time
 
 from generate import replies
-from generate.row11_faults import busiest, clients_go, prompt_too_long, wait_until
-from generate.streams import MODEL, ask, ask_all, decoder_server, metric
+from generate.row11_faults import clients_go, kill_in_the_middle, prompt_too_long
+from generate.streams import MODEL, ask, ask_all, decoder_server
 from gpu_path import standin
 from report import at_least, holds
 
@@ -20,7 +17,7 @@ BF16 = ("--precision", "bf16")
 SERVER = {"muster": MUSTER, "ready_s": 300, "environment": {"STANDIN": json.dumps({"all": {"memory_bytes": 4 << 30}})}}
 STREAMS, KILLS, TOKENS = 16, 10, 32  # kills and streams as in row 11
 STEP_S = 5.0  # more than a step of eight streams takes there
-KILL_LIMIT_S = 900  # of all kills: a stand-in computes slowly
+MIDDLE = 0.5  # of all tokens are there when a worker is killed
 SAMPLINGS = {"greedy": (STREAMS, {}), "seeded": (STREAMS // 2, {"temperature": 0.8, "top_p": 0.95, "seed": 7})}
 
 
@@ -58,50 +55,24 @@ def all_at_once(server, prompts, **fields):
 
 
 def company(report, server, prompts):
-    """A check of each sampling; the greedy texts of prompts that were alone."""
-    texts = {}
+    """A check of each sampling; the greedy replies to prompts that were alone."""
+    alone = {}
     for name, (count, fields) in SAMPLINGS.items():
         replies_alone = [ask(server, prompt, max_tokens=TOKENS, ignore_eos=True, **fields) for prompt in prompts[:count]]
         broken = [reply.error or reply.status for reply in replies_alone if not reply.is_whole()]
-        texts[name] = [reply.text for reply in replies_alone]
+        alone[name] = replies_alone
         found = all_at_once(server, prompts[:count], **fields)
-        same = sum(reply.is_whole() and reply.text == text for reply, text in zip(found, texts[name]))
+        same = sum(reply.is_whole() and reply.text == lone.text for reply, lone in zip(found, replies_alone))
         report.add(at_least(f"SmolLM2 bf16, {MODEL} on two devices, {name}: of {count} the same tokens alone and at once"
                             + (f" (alone: {broken[:1]})" if broken else ""), 0 if broken else same, count, 0))
-    return texts["greedy"]
-
-
-def deaths(report, server, prompts, alone):
-    """Each time once half of the tokens are there: whoever is killed then has streams."""
-    broken, different, kills, gaps = [], 0, 0, []
-    end = time.monotonic() + KILL_LIMIT_S
-    while kills < KILLS and time.monotonic() < end:
-        before = metric(server, "muster_generation_tokens_total")
-        threads, found = ask_all(server, prompts, max_tokens=TOKENS, ignore_eos=True)
-        is_midst = wait_until(lambda: metric(server, "muster_generation_tokens_total") - before >= STREAMS * TOKENS / 2, 120)
-        is_under_way = is_midst and any(thread.is_alive() for thread in threads)
-        if is_under_way:
-            os.kill(busiest(server), signal.SIGKILL)
-        for thread in threads:
-            thread.join()
-        kills += is_under_way
-        broken += [reply.error or reply.finish for reply in found if not reply.is_whole()]
-        different += sum(reply.text != text for reply, text in zip(found, alone))
-        gaps += [reply.gap() for reply in found]
-        if not is_midst:
-            break  # it computes nothing: the checks below say so
-    report.raw["kills"] = {"gaps_s": sorted(gaps), "broken": broken}
-    report.add(at_least("kills while streams were under way", kills, KILLS, 0))
-    report.add(holds(f"of {len(gaps)} streams not whole", not broken, f"{len(broken)} {broken[:1] or ''}", "0"))
-    report.add(holds("texts that differ from the undisturbed", different == 0, f"{different}", "0"))
-    report.add(holds("the longest gap of a stream, the worker's death in it", bool(gaps), f"{max(gaps, default=0):.2f} s",
-                     "as it is: a stand-in loads and computes by the CPU"))
+    return alone["greedy"]
 
 
 def on_two_devices(report):
     prompts = replies.OPENINGS[:STREAMS]
     with decoder_server("--devices", "2xstandin", *BF16, name="generate-standin", **SERVER) as server:
-        deaths(report, server, prompts, company(report, server, prompts))
+        alone = company(report, server, prompts)
+        kill_in_the_middle(report, server, prompts, alone, [MIDDLE] * KILLS, max_tokens=TOKENS, ignore_eos=True)
 
 
 def clients(report):
