@@ -84,21 +84,49 @@ void DecoderPass::run(std::span<const StepSequence> sequences, KvPool& pool, flo
   embed(sequences);
   for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) {
     attend(layer, sequences, pool);
+    if (row_count_ == 0) return;  // of the last layer nothing but keys and values was needed
     feed_forward(layer);
   }
-  head(sequences, logits);
+  head(logits);
 }
 
 void DecoderPass::place_rows(std::span<const StepSequence> sequences) {
   row_sequences_.clear();
   row_positions_.clear();
+  sequence_rows_.clear();
   for (std::uint32_t i = 0; i < sequences.size(); ++i) {
+    sequence_rows_.push_back(static_cast<std::uint32_t>(sequences[i].tokens.size()));
     for (std::uint32_t t = 0; t < sequences[i].tokens.size(); ++t) {
       row_sequences_.push_back(i);
       row_positions_.push_back(sequences[i].position + t);
     }
   }
   row_count_ = row_sequences_.size();
+}
+
+// Rows whose logits nobody wants are done with once their keys and values of the last layer are in
+// the cache: of a prompt all but the last. The others move up, in their order.
+void DecoderPass::keep_wanted_rows(std::span<const StepSequence> sequences) {
+  const std::size_t hidden = spec_.hidden_size;
+  const std::size_t qkv = query_size_ + 2 * key_size_;
+  std::size_t kept = 0;
+  std::size_t end = 0;  // of the sequence's rows
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    end += sequences[i].tokens.size();
+    sequence_rows_[i] = sequences[i].logit_count;
+    for (std::size_t row = end - sequences[i].logit_count; row < end; ++row, ++kept) {
+      if (row == kept) continue;
+      std::copy_n(hidden_.get() + row * hidden, hidden, hidden_.get() + kept * hidden);
+      std::copy_n(qkv_.get() + row * qkv, query_size_, qkv_.get() + kept * qkv);
+      row_sequences_[kept] = row_sequences_[row];
+      row_positions_[kept] = row_positions_[row];
+    }
+  }
+  if (kept == row_count_) return;
+  row_count_ = kept;
+  row_sequences_.resize(kept);
+  row_positions_.resize(kept);
+  cut_attention(sequences);
 }
 
 // The longest items first, so that no thread is left with one at the end. The heads that share a
@@ -114,7 +142,7 @@ void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
                                                    team_.size());  // so many for each thread
   std::size_t longest = 0;
   for (std::uint32_t i = 0; i < sequences.size(); ++i) {
-    const auto rows = static_cast<std::uint32_t>(sequences[i].tokens.size()) * group;
+    const auto rows = sequence_rows_[i] * group;
     longest = std::max(longest, sequences[i].position + sequences[i].tokens.size());
     for (std::uint32_t begin = 0; begin < rows; begin += kAttentionRows) {
       const std::uint32_t end = std::min(begin + kAttentionRows, rows);
@@ -197,15 +225,19 @@ void DecoderPass::attend(std::size_t index, std::span<const StepSequence> sequen
   for_rows(row_count_, [&](std::size_t row) {
     norm(layer.attention_norm, hidden_.get() + row * hidden, normed_.row(row));
     normed_.make_forms(kernels_, row);
-    if (!spec_.is_parallel) return;
-    norm(layer.feed_forward_norm, hidden_.get() + row * hidden, second_normed_.row(row));
-    second_normed_.make_forms(kernels_, row);
   });
   layer.qkv.multiply(kernels_, team_, normed_, row_count_,
                      {qkv_.get(), query_size_ + 2 * key_size_, false});
   for_rows(row_count_, [&](std::size_t row) {
     place_keys(layer, index, row, sequences[row_sequences_[row]], pool);
   });
+  if (index + 1 == weights_.layers.size()) keep_wanted_rows(sequences);
+  if (spec_.is_parallel) {
+    for_rows(row_count_, [&](std::size_t row) {
+      norm(layer.feed_forward_norm, hidden_.get() + row * hidden, second_normed_.row(row));
+      second_normed_.make_forms(kernels_, row);
+    });
+  }
   team_.share(attention_items_.size(), [&](std::size_t item, std::size_t member) {
     attend_item(attention_items_[item], index, member, sequences, pool);
   });
@@ -293,29 +325,22 @@ void DecoderPass::feed_forward(std::size_t index) {
   add_part(layer.down, gated_, layer.feed_forward_post_norm);
 }
 
-void DecoderPass::head(std::span<const StepSequence> sequences, float* logits) {
-  std::vector<std::size_t> rows;
-  std::size_t next = 0;
-  for (const auto& sequence : sequences) {
-    next += sequence.tokens.size();
-    for (auto row = next - sequence.logit_count; row < next; ++row) rows.push_back(row);
-  }
-  if (rows.empty()) return;
-  for_rows(rows.size(), [&](std::size_t i) {
-    const float* from = hidden_.get() + rows[i] * spec_.hidden_size;
+void DecoderPass::head(float* logits) {
+  for_rows(row_count_, [&](std::size_t row) {
+    const float* from = hidden_.get() + row * spec_.hidden_size;
     if (weights_.final_norm.is_there()) {
-      norm(weights_.final_norm, from, last_.row(i));
+      norm(weights_.final_norm, from, last_.row(row));
     } else {
-      std::copy_n(from, spec_.hidden_size, last_.row(i));
+      std::copy_n(from, spec_.hidden_size, last_.row(row));
     }
-    last_.make_forms(kernels_, i);
+    last_.make_forms(kernels_, row);
   });
   const std::size_t vocab = spec_.vocab_size;
-  weights_.head.multiply(kernels_, team_, last_, rows.size(), {logits, vocab, false});
+  weights_.head.multiply(kernels_, team_, last_, row_count_, {logits, vocab, false});
   if (spec_.logit_cap == 0) return;
   const auto cap = static_cast<float>(spec_.logit_cap);
-  for_rows(rows.size(), [&](std::size_t i) {
-    for (float* to = logits + i * vocab; to != logits + (i + 1) * vocab; ++to) {
+  for_rows(row_count_, [&](std::size_t row) {
+    for (float* to = logits + row * vocab; to != logits + (row + 1) * vocab; ++to) {
       *to = cap * std::tanh(*to / cap);
     }
   });

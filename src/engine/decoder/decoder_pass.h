@@ -44,6 +44,7 @@ class DecoderPass {
   template <typename Each>
   void for_rows(std::size_t count, Each&& each);
   void place_rows(std::span<const StepSequence> sequences);
+  void keep_wanted_rows(std::span<const StepSequence> sequences);
   void cut_attention(std::span<const StepSequence> sequences);
   void embed(std::span<const StepSequence> sequences);
   void attend(std::size_t index, std::span<const StepSequence> sequences, KvPool& pool);
@@ -54,15 +55,16 @@ class DecoderPass {
   void feed_forward(std::size_t index);
   void add_part(const PanelMatrix& matrix, const RowBuffer& x, const NormVectors& post_norm);
   void norm(const NormVectors& norm, const float* x, float* out) const;
-  void head(std::span<const StepSequence> sequences, float* logits);
+  void head(float* logits);
 
   const DecoderSpec& spec_;
   const DecoderWeights& weights_;
   ThreadTeam& team_;
   const DecoderKernels& kernels_;
-  std::size_t row_count_ = 0;                 // of the running step
+  std::size_t row_count_ = 0;                 // of the running step, less what is done with
   std::size_t query_size_ = 0;                // heads x head size
   std::size_t key_size_ = 0;                  // heads of keys x head size
+  std::vector<std::uint32_t> sequence_rows_;  // [sequences]: how many rows
   std::vector<std::uint32_t> row_sequences_;  // [rows]: whose token it is
   std::vector<std::uint32_t> row_positions_;  // [rows]
   std::vector<AttentionItem> attention_items_;
