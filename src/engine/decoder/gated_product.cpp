@@ -31,12 +31,17 @@ void GatedProduct::run_piece(const PanelMatrix& up, const RowBuffer& x, std::siz
   float* gate_room = rooms_[member].get();
   for (std::size_t row = 0; row < row_count; row += kRows) {
     const std::size_t count = std::min(kRows, row_count - row);
-    const auto rows = x.rows(row, count);
+    auto rows = x.rows(row, count);
+    // Members take pieces in turn, more or less.
+    const std::size_t next = column + team_.size() * kColumns;
+    const auto* next_piece = next < size ? up.panel_of(next) : nullptr;
+    rows.next_panels = spec_.is_gated ? up.panel_of(size + column) : next_piece;
     float* gate = gate_room + up.multiply_outputs(kernels_, rows, column, end,
                                                   {gate_room, kRoomColumns, false});
     float* wide = nullptr;
     if (spec_.is_gated) {
       float* room = gate_room + count * kRoomColumns;
+      rows.next_panels = next_piece;
       wide = room + up.multiply_outputs(kernels_, rows, size + column, size + end,
                                         {room, kRoomColumns, false});
     }

@@ -136,13 +136,28 @@ void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, cons
     to += part.out_size();
   }
   const std::size_t row_blocks = (row_count + kRowsPerItem - 1) / kRowsPerItem;
-  team.share(items.size() * row_blocks, [&](std::size_t index, std::size_t) {
+  const std::size_t item_count = items.size() * row_blocks;
+  // Members take items in turn, more or less: what one of them takes next is `team.size()` further.
+  team.share(item_count, [&](std::size_t index, std::size_t) {
     const Item& item = items[index % items.size()];
     const std::size_t row = index / items.size() * kRowsPerItem;
     const std::size_t count = std::min(kRowsPerItem, row_count - row);
-    item.product(*item.weight, item.panel_begin, item.panel_end, x.rows(row, count),
+    auto rows = x.rows(row, count);
+    if (const std::size_t next = index + team.size(); next < item_count) {
+      const Item& then = items[next % items.size()];
+      rows.next_panels = then.weight->panel(then.panel_begin);
+    }
+    item.product(*item.weight, item.panel_begin, item.panel_end, rows,
                  {item.out + row * out.stride, out.stride, out.adds});
   });
+}
+
+const std::byte* PanelMatrix::panel_of(std::size_t output) const {
+  for (const auto& part : parts_) {
+    if (output < part.out_size()) return part.panel(output / kPanelOutputs);
+    output -= part.out_size();
+  }
+  return nullptr;
 }
 
 std::size_t PanelMatrix::multiply_outputs(const DecoderKernels& kernels, const ProductRows& x,

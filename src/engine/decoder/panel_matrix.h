@@ -39,6 +39,9 @@ class PanelMatrix {
   void multiply(const DecoderKernels& kernels, ThreadTeam& team, const RowBuffer& x,
                 std::size_t row_count, const ProductOut& out) const;
 
+  /// Where the panel of an output begins; null behind the last one.
+  const std::byte* panel_of(std::size_t output) const;
+
   /// The outputs [begin, end) alone, which are of one part, by the caller. What else is of their
   /// panels is computed as well: returns how many columns of `out` stand before `begin`.
   std::size_t multiply_outputs(const DecoderKernels& kernels, const ProductRows& x,

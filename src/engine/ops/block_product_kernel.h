@@ -53,10 +53,12 @@ template <typename Ops, WeightFormat kFormat>
   return total;
 }
 
-template <typename Ops, WeightFormat kFormat, std::size_t kRows>
+/// kIsAlone: no other strip of rows meets the panel, and nobody has fetched it.
+template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
 [[gnu::always_inline]] inline void multiply_block_panel(const PanelWeight& weight,
                                                         std::size_t panel, const ProductRows& x,
-                                                        std::size_t row, const ProductOut& out) {
+                                                        std::size_t row, const ProductOut& out,
+                                                        const NextPanels& next) {
   using Block = PanelBlock<Ops, kFormat>;
   const std::size_t in_size = weight.in_size();
   const std::size_t block_count = in_size / kBlockInputs;
@@ -67,8 +69,14 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
                                        : Ops::load_floats(weight.bias() + panel * kPanelOutputs);
   }
   const std::byte* from = weight.panel(panel);
+  std::size_t fetched = next.begin == nullptr ? block_count : next.strip;
   for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes) {
-    fetch<Block::kBytes>(from, kFetchAhead);
+    if (kIsAlone) {
+      fetch<Block::kBytes>(from, kFetchAhead);
+    } else if (b == fetched) {
+      fetched += next.strips;
+      fetch<Block::kBytes>(next.begin, b * Block::kBytes);
+    }
     const Block block(from);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {
@@ -102,9 +110,19 @@ void multiply_block_panels(const PanelWeight& weight, std::size_t panel_begin,
     }
   }
   for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
-    for_each_strip<Ops::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
-      multiply_block_panel<Ops, kFormat, kRows>(weight, panel, x, row, out);
-    });
+    auto next = NextPanels::behind(weight, panel + 1, panel_end, x, Ops::kRowsMax);
+    const auto multiply = [&]<std::size_t kRows>(std::size_t row) {
+      multiply_block_panel<Ops, kFormat, kRows, false>(weight, panel, x, row, out, next);
+      ++next.strip;
+    };
+    const auto multiply_alone = [&]<std::size_t kRows>(std::size_t row) {
+      multiply_block_panel<Ops, kFormat, kRows, true>(weight, panel, x, row, out, next);
+    };
+    if (next.strips == 1) {
+      visit_with_size<Ops::kRowsMax>(x.count, 0, multiply_alone);
+    } else {
+      for_each_strip<Ops::kRowsMax>(x.count, multiply);
+    }
   }
 }
 

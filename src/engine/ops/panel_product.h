@@ -18,6 +18,8 @@ struct ProductRows {
   const float* scales = nullptr;        // [count, in / 32]: d
   const std::int32_t* sums = nullptr;   // [count, in / 32]: the sum of q
   const float* scaled_sums = nullptr;   // [count, in / 32]: d times it
+  // Panels that are probably multiplied next, as many as now: may be fetched meanwhile.
+  const std::byte* next_panels = nullptr;
 };
 
 /// Where sums go: out[row * stride + output - first_output].

@@ -26,12 +26,20 @@ template <std::size_t kBytes>
 }
 
 /// The panels that come next, of which each strip of rows fetches a share: what the first strip
-/// alone would fetch it would wait for. Worth 4 % of 32 streams of SmolLM2-135M in bf16 on two
-/// cores of a Zen 5.
+/// alone would fetch it would wait for. Source: SmolLM2-135M on two cores of a Zen 5, 32 streams:
+/// bf16 makes 1,840 tokens a second without and 2,220 with it, 8 bits 2,000 and 2,200.
 struct NextPanels {
-  const std::byte* begin = nullptr;  // null: nothing comes next
+  const std::byte* begin = nullptr;  // null: nothing is known to come next
   std::size_t strip = 0;             // fetches each step whose number is `strip` modulo `strips`
   std::size_t strips = 1;
+
+  /// Behind `panel` of the panels up to `panel_end`, for x.count rows in strips of up to rows_max.
+  static NextPanels behind(const PanelWeight& weight, std::size_t panel, std::size_t panel_end,
+                           const ProductRows& x, std::size_t rows_max) {
+    const std::size_t strips = (x.count + rows_max - 1) / rows_max;
+    if (strips < 2) return {};
+    return {.begin = panel < panel_end ? weight.panel(panel) : x.next_panels, .strips = strips};
+  }
 };
 
 /// One input a step. Rows are float32.
@@ -188,11 +196,9 @@ void multiply_panels(const PanelWeight& weight, std::size_t panel_begin, std::si
                      const ProductRows& x, const ProductOut& out) {
   using Simd = typename Ops::Simd;
   constexpr std::size_t kPanelsMax = panels_at_once<Simd>();
-  const std::size_t strips = (x.count + Simd::kRowsMax - 1) / Simd::kRowsMax;
   for_each_strip<kPanelsMax>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
-    const std::size_t behind = panel_begin + panel + kPanels;
-    const bool has_next = strips > 1 && behind < panel_end;
-    NextPanels next{.begin = has_next ? weight.panel(behind) : nullptr, .strips = strips};
+    auto next =
+        NextPanels::behind(weight, panel_begin + panel + kPanels, panel_end, x, Simd::kRowsMax);
     for_each_strip<Simd::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
       multiply_group<Ops, kRows, kPanels>(weight, panel_begin + panel, x, row, out, next);
       ++next.strip;
