@@ -62,13 +62,30 @@ void pack_floats(const DensePart& part, std::size_t panel, PanelWeight& weight) 
   pack_panel(rows, panel, weight);
 }
 
-/// How many items a product of `panel_count` panels is cut into: enough that the last one to finish
-/// is not far behind, and no smaller than four panels where that many are there for everybody.
-std::size_t panels_per_item(std::size_t panel_count, std::size_t team_size) {
+std::size_t items_of(const std::vector<PanelWeight>& parts, std::size_t step) {
+  std::size_t count = 0;
+  for (const auto& part : parts) count += (part.panel_count() + step - 1) / step;
+  return count;
+}
+
+/// Panels of an item of a product with these parts: enough items that the last one to finish is not
+/// far behind, and none of few panels where there are many. Of a small product the items are few,
+/// and of a size that gives every member as many.
+std::size_t panels_per_item(const std::vector<PanelWeight>& parts, std::size_t panel_count,
+                            std::size_t team_size) {
   if (team_size == 1) return panel_count;
   constexpr std::size_t kItemsPerMember = 6;
   const std::size_t wanted = panel_count / (kItemsPerMember * team_size);
-  return std::clamp<std::size_t>(wanted / 4 * 4, 4, 64);
+  if (wanted >= 8) return std::min<std::size_t>(wanted / 4 * 4, 64);
+  std::size_t best = 4;
+  std::size_t least = panel_count;  // panels of the member that has most
+  for (std::size_t step = 3; step <= 8; ++step) {
+    const std::size_t most = (items_of(parts, step) + team_size - 1) / team_size * step;
+    if (most > least) continue;
+    best = step;
+    least = most;
+  }
+  return best;
 }
 
 }  // namespace
@@ -124,7 +141,7 @@ void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, cons
   };
   std::size_t panel_count = 0;
   for (const auto& part : parts_) panel_count += part.panel_count();
-  const std::size_t step = panels_per_item(panel_count, team.size());
+  const std::size_t step = panels_per_item(parts_, panel_count, team.size());
   std::vector<Item> items;
   items.reserve(panel_count / step + parts_.size());
   float* to = out.out;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/ops/panel_product_kernel.h"
 #include "engine/ops/panel_weight.h"
 
 namespace muster::engine {
@@ -16,6 +17,19 @@ namespace muster::engine {
 /// 8 KiB, and on one core 80, 82, 97, 105 and 93. One stream in bf16, whose products take less,
 /// gains nothing.
 inline constexpr std::size_t kFetchAhead = 4096;
+
+/// Fetches kBytes that are multiplied kFetchAhead bytes later than `here`: behind `end`, where
+/// another core's panels begin, those from `next` on.
+template <std::size_t kBytes>
+[[gnu::always_inline]] inline void fetch_along(const std::byte* here, const std::byte* end,
+                                               const std::byte* next) {
+  const auto left = static_cast<std::size_t>(end - here);
+  if (left > kFetchAhead) {
+    fetch<kBytes>(here, kFetchAhead);
+  } else if (next != nullptr) {
+    fetch<kBytes>(next, kFetchAhead - left);
+  }
+}
 
 /// Where a block's parts stand in a panel. Source: panel_weight.h.
 template <WeightFormat kFormat>

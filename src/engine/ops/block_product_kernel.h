@@ -56,8 +56,9 @@ template <typename Ops, WeightFormat kFormat>
 /// kIsAlone: no other strip of rows meets the panel, and nobody has fetched it.
 template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
 [[gnu::always_inline]] inline void multiply_block_panel(const PanelWeight& weight,
-                                                        std::size_t panel, const ProductRows& x,
-                                                        std::size_t row, const ProductOut& out,
+                                                        std::size_t panel, std::size_t panel_end,
+                                                        const ProductRows& x, std::size_t row,
+                                                        const ProductOut& out,
                                                         const NextPanels& next) {
   using Block = PanelBlock<Ops, kFormat>;
   const std::size_t in_size = weight.in_size();
@@ -72,7 +73,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
   std::size_t fetched = next.begin == nullptr ? block_count : next.strip;
   for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes) {
     if (kIsAlone) {
-      fetch<Block::kBytes>(from, kFetchAhead);
+      fetch_along<Block::kBytes>(from, weight.panel(panel_end), x.next_panels);
     } else if (b == fetched) {
       fetched += next.strips;
       fetch<Block::kBytes>(next.begin, b * Block::kBytes);
@@ -112,11 +113,11 @@ void multiply_block_panels(const PanelWeight& weight, std::size_t panel_begin,
   for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
     auto next = NextPanels::behind(weight, panel + 1, panel_end, x, Ops::kRowsMax);
     const auto multiply = [&]<std::size_t kRows>(std::size_t row) {
-      multiply_block_panel<Ops, kFormat, kRows, false>(weight, panel, x, row, out, next);
+      multiply_block_panel<Ops, kFormat, kRows, false>(weight, panel, panel_end, x, row, out, next);
       ++next.strip;
     };
     const auto multiply_alone = [&]<std::size_t kRows>(std::size_t row) {
-      multiply_block_panel<Ops, kFormat, kRows, true>(weight, panel, x, row, out, next);
+      multiply_block_panel<Ops, kFormat, kRows, true>(weight, panel, panel_end, x, row, out, next);
     };
     if (next.strips == 1) {
       visit_with_size<Ops::kRowsMax>(x.count, 0, multiply_alone);
