@@ -135,12 +135,15 @@ void DecoderPass::keep_wanted_rows(std::span<const StepSequence> sequences) {
 void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
   attention_items_.clear();
   const std::uint32_t group = spec_.head_count / spec_.kv_head_count;
-  const std::size_t whole_items = sequences.size() * spec_.kv_head_count;
-  const bool is_scarce = row_count_ == sequences.size() && whole_items < 3 * team_.size();
+  const auto sequence_count = static_cast<std::size_t>(
+      std::count_if(sequence_rows_.begin(), sequence_rows_.end(), [](auto n) { return n > 0; }));
+  const std::size_t whole_items = sequence_count * spec_.kv_head_count;
+  const bool is_scarce = row_count_ == sequence_count && whole_items < 3 * team_.size();
   const std::size_t cut_count = is_scarce ? whole_items % team_.size() : 0;
   const auto cut_rows = static_cast<std::uint32_t>((cut_count * group + team_.size() - 1) /
                                                    team_.size());  // so many for each thread
   std::size_t longest = 0;
+  std::size_t whole = 0;  // items before
   for (std::uint32_t i = 0; i < sequences.size(); ++i) {
     const auto rows = sequence_rows_[i] * group;
     longest = std::max(longest, sequences[i].position + sequences[i].tokens.size());
@@ -148,7 +151,7 @@ void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
       const std::uint32_t end = std::min(begin + kAttentionRows, rows);
       for (std::uint32_t head = 0; head < spec_.kv_head_count; ++head) {
         // The first ones are cut: turned round, they come last.
-        const bool is_cut = std::size_t{i} * spec_.kv_head_count + head < cut_count;
+        const bool is_cut = whole++ < cut_count;
         const std::uint32_t most = is_cut ? std::min(cut_rows, kAttentionRows) : kAttentionRows;
         for (std::uint32_t from = begin; from < end; from += most) {
           attention_items_.push_back({i, head, from, std::min(from + most, end)});

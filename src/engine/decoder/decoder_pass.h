@@ -37,7 +37,7 @@ class DecoderPass {
   struct AttentionItem {
     std::uint32_t sequence = 0;
     std::uint32_t kv_head = 0;
-    std::uint32_t begin = 0;  // of the sequence's new tokens x heads of the group
+    std::uint32_t begin = 0;  // of the sequence's rows x heads of the group
     std::uint32_t end = 0;
   };
 
@@ -61,7 +61,7 @@ class DecoderPass {
   const DecoderWeights& weights_;
   ThreadTeam& team_;
   const DecoderKernels& kernels_;
-  std::size_t row_count_ = 0;                 // of the running step, less what is done with
+  std::size_t row_count_ = 0;                 // of the step; in the last layer those with logits
   std::size_t query_size_ = 0;                // heads x head size
   std::size_t key_size_ = 0;                  // heads of keys x head size
   std::vector<std::uint32_t> sequence_rows_;  // [sequences]: how many rows

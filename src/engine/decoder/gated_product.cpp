@@ -32,9 +32,10 @@ void GatedProduct::run_piece(const PanelMatrix& up, const RowBuffer& x, std::siz
   for (std::size_t row = 0; row < row_count; row += kRows) {
     const std::size_t count = std::min(kRows, row_count - row);
     auto rows = x.rows(row, count);
-    // Members take pieces in turn, more or less.
+    // Members take pieces in turn, more or less; the next rows of this piece meet the same panels.
     const std::size_t next = column + team_.size() * kColumns;
-    const auto* next_piece = next < size ? up.panel_of(next) : nullptr;
+    const bool is_last = row + count == row_count;
+    const auto* next_piece = is_last && next < size ? up.panel_of(next) : nullptr;
     rows.next_panels = spec_.is_gated ? up.panel_of(size + column) : next_piece;
     float* gate = gate_room + up.multiply_outputs(kernels_, rows, column, end,
                                                   {gate_room, kRoomColumns, false});

@@ -20,7 +20,7 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kLength = 40;
+constexpr std::uint32_t kLength = 104;
 constexpr std::size_t kLayers = 2;
 constexpr std::size_t kHeads = 3;
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
@@ -103,7 +103,7 @@ TEST(QuantizeHeadTest, NothingAndWhatIsNotFinite) {
   }
 }
 
-/// A pool in 8 bits with the 40 positions of one sequence, in blocks that do not follow each other.
+/// A pool in 8 bits with the positions of one sequence, in blocks that do not follow each other.
 struct Kept {
   DecoderSpec spec;
   std::vector<std::uint32_t> blocks;
@@ -111,14 +111,14 @@ struct Kept {
   std::vector<float> values;
   KvPool pool;
 
-  explicit Kept(std::size_t size, std::vector<std::uint32_t> in_blocks = {3, 0, 4})
+  explicit Kept(std::size_t size, std::vector<std::uint32_t> in_blocks = {3, 0, 4, 6, 1, 7, 2})
       : blocks(std::move(in_blocks)),
         keys(random_row(kLength * kLayers * kHeads * size, 5)),
         values(random_row(kLength * kLayers * kHeads * size, 6)) {
     spec.layer_count = kLayers;
     spec.kv_head_count = kHeads;
     spec.head_size = static_cast<std::uint32_t>(size);
-    pool = KvPool(spec, 5, KvCacheDtype::Int8, best_decoder_kernels());
+    pool = KvPool(spec, 8, KvCacheDtype::Int8, best_decoder_kernels());
   }
 
   std::size_t at(std::size_t position, std::size_t layer, std::size_t head) const {
@@ -179,13 +179,13 @@ TEST_P(KvPoolTest, AttentionOver8BitsIsItsFormulaAndARowIsTheSameInAnyCompany) {
       const auto head = kept.pool.quant_head(kept.blocks, 1, 2);
       std::vector<float> out(queries.size());
       std::vector<float> alone(queries.size());
-      std::vector<float> scratch(kernels.attention_rows * 48);
+      std::vector<float> scratch(kernels.attention_rows * 112);
       std::vector<AttentionRow> rows;
       for (std::uint32_t i = 0; i < 9; ++i) {
         rows.push_back({.query = queries.data() + i * size,
                         .out = out.data() + i * size,
                         .begin = i % 3 == 0 ? i : 0,
-                        .end = 12 + 3 * i});
+                        .end = 12 + 11 * i});
       }
       kernels.attend_int8(head, rows, {cap}, scratch.data());
       for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -211,7 +211,7 @@ TEST(KvPool, ATokenIsKeptAloneWhateverIsAroundIt) {
   constexpr std::size_t kSize = 20;
   Kept first(kSize);
   first.put_all();
-  Kept second(kSize, {1, 4, 2});
+  Kept second(kSize, {1, 4, 2, 0, 5, 3, 6});
   std::vector<std::size_t> backwards(kLength);
   for (std::size_t p = 0; p < kLength; ++p) backwards[p] = kLength - 1 - p;
   auto others = std::exchange(second.keys, random_row(second.keys.size(), 8));
@@ -252,7 +252,7 @@ TEST(KvPool, AKeyOrAValueThatIsNoNumberIsNotLostAndSpoilsNoRowThatDoesNotSeeIt) 
   Kept whole(kSize);
   whole.put_all();
   const auto query = random_row(kSize, 7);
-  for (const std::uint32_t place : {0U, 20U, 39U}) {
+  for (const std::uint32_t place : {0U, 20U, 103U}) {
     for (const bool is_key : {true, false}) {
       Kept broken(kSize);
       (is_key ? broken.keys : broken.values)[broken.at(place, 1, 2) + 3] = kNone;
@@ -260,15 +260,16 @@ TEST(KvPool, AKeyOrAValueThatIsNoNumberIsNotLostAndSpoilsNoRowThatDoesNotSeeIt) 
       for (const auto& kernels : decoder_kernels_available()) {
         SCOPED_TRACE(std::string(kernels.name) + (is_key ? ": a key at " : ": a value at ") +
                      std::to_string(place));
-        std::vector<float> scratch(kernels.attention_rows * 48);
+        std::vector<float> scratch(kernels.attention_rows * 112);
         std::vector<float> sees(kSize);
         std::vector<float> does_not(kSize);
         std::vector<float> expected(kSize);
-        AttentionRow rows[] = {{.query = query.data(), .out = sees.data(), .begin = 0, .end = 40},
-                               {.query = query.data(),
-                                .out = does_not.data(),
-                                .begin = place == 0 ? 1U : 0U,
-                                .end = place == 0 ? 40U : place}};
+        AttentionRow rows[] = {
+            {.query = query.data(), .out = sees.data(), .begin = 0, .end = kLength},
+            {.query = query.data(),
+             .out = does_not.data(),
+             .begin = place == 0 ? 1U : 0U,
+             .end = place == 0 ? kLength : place}};
         kernels.attend_int8(broken.pool.quant_head(broken.blocks, 1, 2), std::span(rows), {},
                             scratch.data());
         for (const float value : sees) EXPECT_TRUE(std::isnan(value));

@@ -69,8 +69,8 @@ std::size_t items_of(const std::vector<PanelWeight>& parts, std::size_t step) {
 }
 
 /// Panels of an item of a product with these parts: enough items that the last one to finish is not
-/// far behind, and none of few panels where there are many. Of a small product the items are few,
-/// and of a size that gives every member as many.
+/// far behind, and no small ones where there are many panels. A small product is cut so that the
+/// member with most panels has as few as possible; of equal cuts the one of larger items is taken.
 std::size_t panels_per_item(const std::vector<PanelWeight>& parts, std::size_t panel_count,
                             std::size_t team_size) {
   if (team_size == 1) return panel_count;

@@ -19,7 +19,7 @@ namespace muster::engine {
 inline constexpr std::size_t kFetchAhead = 4096;
 
 /// Fetches kBytes that are multiplied kFetchAhead bytes later than `here`: behind `end`, where
-/// another core's panels begin, those from `next` on.
+/// another core's panels begin, those from `next` on, but for part of its first kBytes.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void fetch_along(const std::byte* here, const std::byte* end,
                                                const std::byte* next) {

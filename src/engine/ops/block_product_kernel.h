@@ -15,7 +15,8 @@ namespace muster::engine {
 
 // `PanelProduct` for weights in blocks of 32 inputs, written once over `Ops`, which holds 16
 // outputs side by side: `Ints` of 32 bits, `Bytes` of 4 inputs of each output, `Floats`. The 4
-// inputs of a row are one broadcast of 32 bits.
+// inputs of a row are one broadcast of 32 bits. `kPairRowsMax`: rows of a strip that meets two
+// panels at once, 0 where registers do not hold their sums.
 //
 // With w = d q + m and x = e p: sum of w x = d e (sum of q p) + m e (sum of p), the sums of
 // integers exact: at most 32 x 255 x 128.
@@ -103,7 +104,7 @@ void multiply_block_panels(const PanelWeight& weight, std::size_t panel_begin,
                            std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
   if constexpr (Ops::kPairRowsMax > 0) {
     if (x.count >= kPairRowsLeast) {
-      for (; panel_begin + kPair <= panel_end; panel_begin += kPair) {
+      for (; panel_begin + kPairPanels <= panel_end; panel_begin += kPairPanels) {
         for_each_strip<Ops::kPairRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
           multiply_block_pair<Ops, kFormat, kRows>(weight, panel_begin, x, row, out);
         });
@@ -120,7 +121,7 @@ void multiply_block_panels(const PanelWeight& weight, std::size_t panel_begin,
       multiply_block_panel<Ops, kFormat, kRows, true>(weight, panel, panel_end, x, row, out, next);
     };
     if (next.strips == 1) {
-      visit_with_size<Ops::kRowsMax>(x.count, 0, multiply_alone);
+      for_each_strip<Ops::kRowsMax>(x.count, multiply_alone);
     } else {
       for_each_strip<Ops::kRowsMax>(x.count, multiply);
     }

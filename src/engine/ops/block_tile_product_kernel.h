@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "engine/ops/amx_tiles.h"
-#include "engine/ops/block_product_kernel.h"
+#include "engine/ops/block_parts.h"
 #include "engine/ops/panel_product.h"
 #include "engine/ops/panel_product_kernel.h"
 #include "engine/ops/tile_strips.h"

@@ -195,12 +195,12 @@ TEST(DecoderKernelsTest, TheLargestIsTheFirstOfSeveral) {
   }
 }
 
-/// A head of keys and values of 40 positions in blocks that do not follow each other.
+/// A head of keys and values in blocks that do not follow each other.
 template <typename T>
 struct TestHead {
-  static constexpr std::size_t kLength = 40, kSize = 20;
-  std::vector<T> pool = std::vector<T>(5 * 2 * kSize * kKvBlockTokens + 16);
-  std::vector<std::uint32_t> blocks{3, 0, 4};
+  static constexpr std::size_t kLength = 104, kSize = 20;
+  std::vector<T> pool = std::vector<T>(8 * 2 * kSize * kKvBlockTokens + 16);
+  std::vector<std::uint32_t> blocks{3, 0, 4, 6, 1, 7, 2};
   std::vector<float> keys = random_row(kLength * kSize, 5);
   std::vector<float> values = random_row(kLength * kSize, 6);
 
@@ -255,13 +255,13 @@ TEST(DecoderKernelsTest, AttentionIsItsFormulaAndARowIsTheSameInAnyCompany) {
     const double near = is_short ? 4e-2 : 5e-3;
     for (const float cap : {0.0F, 2.0F}) {
       std::vector<float> out(queries.size()), alone(queries.size()), half(queries.size());
-      std::vector<float> scratch(kernels.attention_rows * 48);
+      std::vector<float> scratch(kernels.attention_rows * 112);
       std::vector<AttentionRow> rows;
       for (std::uint32_t i = 0; i < 9; ++i) {
         rows.push_back({.query = queries.data() + i * TestHead<float>::kSize,
                         .out = out.data() + i * TestHead<float>::kSize,
                         .begin = i % 3 == 0 ? i : 0,
-                        .end = 12 + 3 * i});
+                        .end = 12 + 11 * i});
       }
       kernels.attend_fp32(head.head(), rows, {cap}, scratch.data());
       for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -280,7 +280,7 @@ TEST(DecoderKernelsTest, AttentionIsItsFormulaAndARowIsTheSameInAnyCompany) {
   }
 }
 
-/// What two rows of one strip get: one sees all 40 positions, the other all but `place` and, where
+/// What two rows of one strip get: one sees all positions, the other all but `place` and, where
 /// that is not the first, those behind it.
 struct TwoRows {
   std::vector<float> sees, does_not;
@@ -291,14 +291,15 @@ TwoRows attend_two(const TestHead<T>& head, std::uint32_t place, std::size_t att
                    Attend attend) {
   constexpr std::size_t kSize = TestHead<T>::kSize;
   const auto query = random_row(kSize, 7);
-  std::vector<float> scratch(attention_rows * 48);
+  std::vector<float> scratch(attention_rows * 112);
   TwoRows out{std::vector<float>(kSize), std::vector<float>(kSize)};
+  constexpr std::uint32_t kLength = TestHead<T>::kLength;
   const AttentionRow rows[] = {
-      {.query = query.data(), .out = out.sees.data(), .begin = 0, .end = 40},
+      {.query = query.data(), .out = out.sees.data(), .begin = 0, .end = kLength},
       {.query = query.data(),
        .out = out.does_not.data(),
        .begin = place == 0 ? 1U : 0U,
-       .end = place == 0 ? 40U : place}};
+       .end = place == 0 ? kLength : place}};
   attend(head.head(), std::span<const AttentionRow>(rows), scratch.data());
   return out;
 }
@@ -309,7 +310,7 @@ template <typename T, typename Attend>
 void expect_lost_by_key(const TestHead<T>& whole, T none, std::size_t attention_rows,
                         Attend attend) {
   constexpr std::size_t kSize = TestHead<T>::kSize;
-  for (const std::uint32_t place : {0U, 20U, 39U}) {
+  for (const std::uint32_t place : {0U, 20U, 103U}) {
     auto broken = whole;
     broken.pool[(broken.blocks[place / kKvBlockTokens] * 2 * kSize + 3) * kKvBlockTokens +
                 place % kKvBlockTokens] = none;
@@ -326,7 +327,7 @@ void expect_lost_by_value(const TestHead<T>& whole, T none, std::size_t attentio
                           Attend attend) {
   constexpr std::size_t kSize = TestHead<T>::kSize;
   constexpr std::size_t kColumn = 3;
-  for (const std::uint32_t place : {0U, 20U, 39U}) {
+  for (const std::uint32_t place : {0U, 20U, 103U}) {
     auto broken = whole;
     const std::size_t block = broken.blocks[place / kKvBlockTokens];
     const std::size_t values = (2 * block + 1) * kSize * kKvBlockTokens;

@@ -86,8 +86,8 @@ void score_in_runs(const PagedHead<T>& head, std::span<const AttentionRow> rows,
   }
 }
 
-/// A sum waits four cycles for its next product, so as many blocks are taken at once as registers
-/// hold sums, up to four: a block alone has one or two sums a row.
+/// A sum waits four cycles for its next product, and a block alone has one or two sums a row: so
+/// four blocks are taken at once, or two, where registers hold their sums.
 template <typename Simd, std::size_t kRows, typename T>
 void score_blocks(const PagedHead<T>& head, std::span<const AttentionRow> rows, std::size_t first,
                   std::size_t last, float* scores, std::size_t stride) {

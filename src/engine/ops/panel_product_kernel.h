@@ -34,8 +34,9 @@ struct NextPanels {
   std::size_t strips = 1;
 
   /// Behind `panel` of the panels up to `panel_end`, for x.count rows in strips of up to rows_max.
-  static NextPanels behind(const PanelWeight& weight, std::size_t panel, std::size_t panel_end,
-                           const ProductRows& x, std::size_t rows_max) {
+  [[gnu::always_inline]] static NextPanels behind(const PanelWeight& weight, std::size_t panel,
+                                                  std::size_t panel_end, const ProductRows& x,
+                                                  std::size_t rows_max) {
     const std::size_t strips = (x.count + rows_max - 1) / rows_max;
     if (strips < 2) return {};
     return {.begin = panel < panel_end ? weight.panel(panel) : x.next_panels, .strips = strips};

@@ -183,6 +183,20 @@ TEST(PanelProductTest, IsTheSumOfProductsOnEveryInstructionSet) {
   }
 }
 
+TEST(PanelProductTest, OfNoRowsNothingIsWritten) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto format : kFormats) {
+      std::mt19937 random(7);
+      const TestWeight weight(format, 37, 96, random);
+      std::vector<float> y(37, 5.0F);
+      kernels.product(format)(weight.packed, 0, weight.packed.panel_count(), ProductRows{},
+                              {y.data(), y.size(), false});
+      EXPECT_EQ(y, std::vector<float>(37, 5.0F))
+          << kernels.name << " " << weight_format_name(format);
+    }
+  }
+}
+
 /// What is left of a row of floats in blocks of 8 bits, by ggml's formula.
 std::vector<double> in_eight_bits(const float* row, std::size_t in) {
   std::vector<double> kept(in);

@@ -53,7 +53,7 @@ class Requests:
         return inside / (end - begin)
 
     def places_most(self, block):
-        """Places for tokens in whole blocks of so many, which a cache lends, that prompts and replies had in use at once, at most."""
+        """The most places for tokens that prompts and replies held at once, in whole blocks of so many, as a cache lends them."""
         def held(one, moment):
             tokens = one["prompt"] + one["tokens"] * sum(at <= moment for at in one["times"]) / len(one["times"])
             return math.ceil(tokens / block) * block

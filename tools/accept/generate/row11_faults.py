@@ -46,6 +46,10 @@ def busiest(server):
 
 def kill_in_the_middle(report, server, prompts, alone, shares, **fields):
     """Each time once a share of all tokens is there: whoever is killed then has streams. alone: replies to the prompts, undisturbed."""
+    unanswered = [reply.error or reply.status for reply in alone if not reply.is_whole()]
+    if unanswered:
+        report.add(holds("streams without a kill: not whole", False, f"{len(unanswered)} {unanswered[:1]}", "0"))
+        return
     all_tokens = sum(reply.usage["completion_tokens"] for reply in alone)
     broken, different, kills, gaps = [], 0, 0, []
     for share in shares:
@@ -71,7 +75,7 @@ def kill_in_the_middle(report, server, prompts, alone, shares, **fields):
                      f"stated (1 s + load + prefill of {len(prompts)})"))
 
 
-def kills(report, generator):
+def kills_on_a_cpu(report, generator):
     prompts = OPENINGS[:STREAMS]
     shares = [generator.uniform(*SHARES) for _ in range(KILLS)]
     with decoder_server("--devices", "1xcpu", "--cores-per-device", "2", name="generate-kill") as server:
@@ -169,7 +173,7 @@ def overload(report, generator):
 def measure(report, arguments):
     generator = random.Random(arguments.seed)
     report.raw["seed"] = arguments.seed
-    kills(report, generator)
+    kills_on_a_cpu(report, generator)
     prompt_too_long(report)
     clients_go(report)
     burst(report)
