@@ -71,8 +71,8 @@ std::size_t items_of(const std::vector<PanelWeight>& parts, std::size_t step) {
 /// Panels of an item of a product with these parts: enough items that the last one to finish is not
 /// far behind, and no small ones where there are many panels. A small product is cut so that the
 /// member with most panels has as few as possible; of equal cuts the one of larger items is taken.
-std::size_t panels_per_item(const std::vector<PanelWeight>& parts, std::size_t panel_count,
-                            std::size_t team_size) {
+std::size_t panels_per_item(const std::vector<PanelWeight>& parts, std::size_t team_size) {
+  const std::size_t panel_count = items_of(parts, 1);
   if (team_size == 1) return panel_count;
   constexpr std::size_t kItemsPerMember = 6;
   const std::size_t wanted = panel_count / (kItemsPerMember * team_size);
@@ -122,6 +122,7 @@ Status PanelMatrix::add(const DensePart& part, DecoderPrecision precision, Threa
   out_size_ += weight.out_size();
   forms_ = forms_ | RowForms::of(format);
   parts_.push_back(std::move(weight));
+  item_panels_ = panels_per_item(parts_, team.size());
   return Done{};
 }
 
@@ -139,11 +140,9 @@ void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, cons
     std::size_t panel_begin, panel_end;
     float* out;
   };
-  std::size_t panel_count = 0;
-  for (const auto& part : parts_) panel_count += part.panel_count();
-  const std::size_t step = panels_per_item(parts_, panel_count, team.size());
+  const std::size_t step = item_panels_;
   std::vector<Item> items;
-  items.reserve(panel_count / step + parts_.size());
+  items.reserve(items_of(parts_, step));
   float* to = out.out;
   for (const auto& part : parts_) {
     for (std::size_t begin = 0; begin < part.panel_count(); begin += step) {

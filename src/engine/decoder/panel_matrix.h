@@ -22,7 +22,8 @@ namespace muster::engine {
 /// Threads: immutable once its parts are there.
 class PanelMatrix {
  public:
-  /// Packs another part on the right, shared out over the team.
+  /// Packs another part on the right, shared out over the team, which is to multiply as well: items
+  /// of a product are cut for its size.
   ///
   /// Errors: Unsupported for Own and a type that is not multiplied in its own bits, by name;
   /// ResourceExhausted.
@@ -51,6 +52,7 @@ class PanelMatrix {
   std::vector<PanelWeight> parts_;
   std::size_t in_size_ = 0;
   std::size_t out_size_ = 0;
+  std::size_t item_panels_ = 1;  // of an item of `multiply`
   RowForms forms_;
 };
 

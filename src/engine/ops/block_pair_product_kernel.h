@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -67,9 +66,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   for (std::size_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kPairPanels; ++p) {
-      sums[i][p] = weight.bias() == nullptr
-                       ? Ops::floats(0)
-                       : Ops::load_floats(weight.bias() + (panel + p) * kPanelOutputs);
+      sums[i][p] = first_sums<Ops>(weight, panel + p);
     }
   }
   for (std::size_t b = 0; b < block_count; ++b) {
@@ -109,9 +106,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   for (std::size_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kPairPanels; ++p) {
-      const std::size_t column = (panel + p) * kPanelOutputs;
-      const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
-      Ops::put(sums[i][p], column_count, out.adds, out.at(row + i, column));
+      put_panel<Ops>(sums[i][p], weight, panel + p, row + i, out);
     }
   }
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/ops/panel_product.h"
 #include "engine/ops/panel_product_kernel.h"
 #include "engine/ops/panel_weight.h"
 
@@ -66,6 +68,24 @@ template <typename Ops, WeightFormat kFormat>
   } else {
     return Ops::add_products_of_halves(quants, four, sum);
   }
+}
+
+/// What the sums of a panel's outputs begin with.
+template <typename Ops>
+[[gnu::always_inline]] inline typename Ops::Floats first_sums(const PanelWeight& weight,
+                                                              std::size_t panel) {
+  return weight.bias() == nullptr ? Ops::floats(0)
+                                  : Ops::load_floats(weight.bias() + panel * kPanelOutputs);
+}
+
+/// Puts a row's sums of a panel's outputs, as many as the weight has.
+template <typename Ops>
+[[gnu::always_inline]] inline void put_panel(const typename Ops::Floats& sums,
+                                             const PanelWeight& weight, std::size_t panel,
+                                             std::size_t row, const ProductOut& out) {
+  const std::size_t column = panel * kPanelOutputs;
+  const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
+  Ops::put(sums, column_count, out.adds, out.at(row, column));
 }
 
 }  // namespace muster::engine

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -67,8 +66,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
   typename Ops::Floats sums[kRows];
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kRows; ++i) {
-    sums[i] = weight.bias() == nullptr ? Ops::floats(0)
-                                       : Ops::load_floats(weight.bias() + panel * kPanelOutputs);
+    sums[i] = first_sums<Ops>(weight, panel);
   }
   const std::byte* from = weight.panel(panel);
   std::size_t fetched = next.begin == nullptr ? block_count : next.strip;
@@ -91,12 +89,8 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
       }
     }
   }
-  const std::size_t column = panel * kPanelOutputs;
-  const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kRows; ++i) {
-    Ops::put(sums[i], column_count, out.adds, out.at(row + i, column));
-  }
+  for (std::size_t i = 0; i < kRows; ++i) put_panel<Ops>(sums[i], weight, panel, row + i, out);
 }
 
 template <typename Ops, WeightFormat kFormat>
