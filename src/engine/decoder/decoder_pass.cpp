@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "engine/decoder/row_sharing.h"
@@ -24,6 +26,22 @@ RowForms forms_of(const std::vector<DecoderLayer>& layers, PanelMatrix DecoderLa
   RowForms forms;
   for (const auto& layer : layers) forms = forms | (layer.*matrix).forms();
   return forms;
+}
+
+// Puts items in turn into the shares that members of a team take them from.
+template <typename Item>
+void deal(std::vector<Item>& items, std::size_t share_count) {
+  std::vector<Item> dealt(items.size());
+  std::vector<std::size_t> next;
+  for (std::size_t i = 0; i <= share_count; ++i) next.push_back(i * items.size() / share_count);
+  const auto ends = next;
+  std::size_t share = 0;
+  for (const auto& item : items) {
+    while (next[share] == ends[share + 1]) share = (share + 1) % share_count;
+    dealt[next[share]++] = item;
+    share = (share + 1) % share_count;
+  }
+  items = std::move(dealt);
 }
 
 // Rows that come as float32, whatever is read of them.
@@ -129,9 +147,10 @@ void DecoderPass::keep_wanted_rows(std::span<const StepSequence> sequences) {
   cut_attention(sequences);
 }
 
-// The longest items first, so that no thread is left with one at the end. The heads that share a
-// head of keys are one item, which reads the keys once. In a step of few tokens the items that the
-// threads cannot share out evenly are cut: 3 for 2 threads are one each, and one in two parts.
+// The heads that share a head of keys are one item, which reads the keys once. Items are in the
+// order of their rows: a thread begins with its own, and takes the longest of the next one's when
+// it has done them. In a step of few tokens the items that the threads cannot share out evenly are
+// cut: 3 for 2 threads are one each, and one in two parts.
 void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
   attention_items_.clear();
   const std::uint32_t group = spec_.head_count / spec_.kv_head_count;
@@ -150,7 +169,6 @@ void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
     for (std::uint32_t begin = 0; begin < rows; begin += kAttentionRows) {
       const std::uint32_t end = std::min(begin + kAttentionRows, rows);
       for (std::uint32_t head = 0; head < spec_.kv_head_count; ++head) {
-        // The first ones are cut: turned round, they come last.
         const bool is_cut = whole++ < cut_count;
         const std::uint32_t most = is_cut ? std::min(cut_rows, kAttentionRows) : kAttentionRows;
         for (std::uint32_t from = begin; from < end; from += most) {
@@ -159,7 +177,7 @@ void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
       }
     }
   }
-  std::reverse(attention_items_.begin(), attention_items_.end());
+  if (cut_count > 0) deal(attention_items_, team_.size());
   const std::size_t blocks = (longest + kKvBlockTokens - 1) / kKvBlockTokens;
   const std::size_t needed = kernels_.attention_rows * blocks * kKvBlockTokens;
   for (auto& scratch : scratch_) {

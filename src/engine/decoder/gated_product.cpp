@@ -19,22 +19,23 @@ GatedProduct::GatedProduct(const DecoderSpec& spec, ThreadTeam& team, std::size_
 void GatedProduct::run(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count,
                        RowBuffer& out) {
   const std::size_t pieces = (spec_.intermediate_size + kColumns - 1) / kColumns;
-  team_.share(pieces, [&](std::size_t piece, std::size_t member) {
-    run_piece(up, x, row_count, piece * kColumns, member, out);
+  const RowShares shares(row_count, team_.size());
+  team_.share(shares.count() * pieces, [&](std::size_t index, std::size_t member) {
+    run_piece(up, x, shares.range(index / pieces), index % pieces * kColumns, member, out);
   });
 }
 
-void GatedProduct::run_piece(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count,
+void GatedProduct::run_piece(const PanelMatrix& up, const RowBuffer& x, RowRange range,
                              std::size_t column, std::size_t member, RowBuffer& out) {
   const std::size_t size = spec_.intermediate_size;
   const std::size_t end = std::min(column + kColumns, size);
   float* gate_room = rooms_[member].get();
-  for (std::size_t row = 0; row < row_count; row += kRows) {
-    const std::size_t count = std::min(kRows, row_count - row);
+  for (std::size_t row = range.begin; row < range.end; row += kRows) {
+    const std::size_t count = std::min(kRows, range.end - row);
     auto rows = x.rows(row, count);
-    // Members take pieces in turn, more or less; the next rows of this piece meet the same panels.
-    const std::size_t next = column + team_.size() * kColumns;
-    const bool is_last = row + count == row_count;
+    // A member takes pieces in their order; the next rows of this piece meet the same panels.
+    const std::size_t next = column + kColumns;
+    const bool is_last = row + count == range.end;
     const auto* next_piece = is_last && next < size ? up.panel_of(next) : nullptr;
     rows.next_panels = spec_.is_gated ? up.panel_of(size + column) : next_piece;
     float* gate = gate_room + up.multiply_outputs(kernels_, rows, column, end,

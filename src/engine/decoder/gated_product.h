@@ -5,6 +5,7 @@
 
 #include "engine/decoder/panel_matrix.h"
 #include "engine/decoder/row_forms.h"
+#include "engine/decoder/row_sharing.h"
 #include "engine/ops/counted_array.h"
 #include "engine/ops/decoder_kernels.h"
 #include "engine/ops/thread_team.h"
@@ -35,8 +36,8 @@ class GatedProduct {
   void run(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count, RowBuffer& out);
 
  private:
-  void run_piece(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count,
-                 std::size_t column, std::size_t member, RowBuffer& out);
+  void run_piece(const PanelMatrix& up, const RowBuffer& x, RowRange range, std::size_t column,
+                 std::size_t member, RowBuffer& out);
 
   const DecoderSpec& spec_;
   ThreadTeam& team_;

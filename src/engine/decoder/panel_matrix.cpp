@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/decoder/row_sharing.h"
 #include "modelfile/dequantize.h"
 
 namespace muster::engine {
@@ -151,16 +152,20 @@ void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, cons
     }
     to += part.out_size();
   }
-  const std::size_t row_blocks = (row_count + kRowsPerItem - 1) / kRowsPerItem;
-  const std::size_t item_count = items.size() * row_blocks;
-  // Members take items in turn, more or less: what one of them takes next is `team.size()` further.
+  const RowShares shares(row_count, team.size());
+  const std::size_t blocks = (shares.longest() + kRowsPerItem - 1) / kRowsPerItem;  // of a share
+  const std::size_t item_count = items.size() * blocks * shares.count();
   team.share(item_count, [&](std::size_t index, std::size_t) {
     const Item& item = items[index % items.size()];
-    const std::size_t row = index / items.size() * kRowsPerItem;
-    const std::size_t count = std::min(kRowsPerItem, row_count - row);
-    auto rows = x.rows(row, count);
-    if (const std::size_t next = index + team.size(); next < item_count) {
-      const Item& then = items[next % items.size()];
+    const std::size_t block = index / items.size();
+    const RowRange range = shares.range(block / blocks);
+    const std::size_t row = range.begin + block % blocks * kRowsPerItem;
+    const std::size_t end = std::min(row + kRowsPerItem, range.end);
+    if (row >= end) return;
+    auto rows = x.rows(row, end - row);
+    // A member takes its items in their order.
+    if (index + 1 < item_count) {
+      const Item& then = items[(index + 1) % items.size()];
       rows.next_panels = then.weight->panel(then.panel_begin);
     }
     item.product(*item.weight, item.panel_begin, item.panel_end, rows,

@@ -22,6 +22,11 @@ void ClaimedItems::put(std::size_t count, Call call, void* work) {
   call_ = call;
   work_ = work;
   done_.store(0, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    const std::uint64_t begin = i * count / shares_.size();
+    const std::uint64_t end = (i + 1) * count / shares_.size();
+    shares_[i].bounds.store(end << 32U | begin, std::memory_order_relaxed);
+  }
   left_.store(static_cast<std::uint32_t>(count));
 }
 
@@ -33,12 +38,30 @@ bool ClaimedItems::do_one(std::size_t member) {
   // An item that throws is done as well: nobody would count it otherwise, and in a helper nobody
   // would catch it.
   try {
-    call_(work_, count_ - left, member);
+    call_(work_, pick(member), member);
   } catch (...) {
     keep_failure();
   }
   done_.fetch_add(1, std::memory_order_release);
   return true;
+}
+
+// There is an item for everyone who has taken one off `left_`.
+std::size_t ClaimedItems::pick(std::size_t member) {
+  for (std::size_t of = member;; ++of) {
+    auto& bounds = shares_[of % shares_.size()].bounds;
+    auto seen = bounds.load(std::memory_order_relaxed);
+    for (;;) {
+      const std::uint64_t begin = seen & 0xffffffffU;
+      const std::uint64_t end = seen >> 32U;
+      if (begin == end) break;
+      const bool is_own = of == member;
+      const std::uint64_t rest = is_own ? end << 32U | (begin + 1) : (end - 1) << 32U | begin;
+      if (bounds.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) {
+        return is_own ? begin : end - 1;
+      }
+    }
+  }
 }
 
 std::exception_ptr ClaimedItems::finish() {

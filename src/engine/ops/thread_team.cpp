@@ -9,7 +9,7 @@ namespace muster::engine {
 
 // Where a helper cannot be started, those before it must have ended before the exception goes on: a
 // thread that is let go of while it runs ends the process.
-ThreadTeam::ThreadTeam(std::size_t size, std::function<void(std::size_t)> on_start) {
+ThreadTeam::ThreadTeam(std::size_t size, std::function<void(std::size_t)> on_start) : items_(size) {
   try {
     for (std::size_t member = 1; member < size; ++member) {
       helpers_.emplace_back([this, member, on_start] {

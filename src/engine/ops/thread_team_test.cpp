@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <new>
@@ -27,6 +28,38 @@ TEST(ThreadTeamTest, EveryItemIsDoneOnceAndBeforeShareReturns) {
       ASSERT_EQ(done, std::vector<int>(count, 1)) << "round " << round;
     }
   }
+}
+
+// What a member did in one piece of work it does in the next, and finds it in its core's cache.
+TEST(ThreadTeamTest, AMemberBeginsWithItsOwnShare) {
+  ThreadTeam team(3);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::size_t> firsts(3, SIZE_MAX);
+    std::atomic<std::size_t> begun{0};
+    team.share(12, [&](std::size_t index, std::size_t member) {
+      if (firsts[member] != SIZE_MAX) return;
+      firsts[member] = index;
+      ++begun;
+      while (begun < 3) std::this_thread::yield();
+    });
+    ASSERT_EQ(firsts, (std::vector<std::size_t>{0, 4, 8})) << "round " << round;
+  }
+}
+
+// The caller's first item does not end before all others are done.
+TEST(ThreadTeamTest, WhoHasDoneItsShareTakesTheLastOfAnothers) {
+  ThreadTeam team(2);
+  std::vector<std::size_t> order;  // of the helper
+  std::atomic<std::size_t> helped{0};
+  team.share(8, [&](std::size_t index, std::size_t member) {
+    if (member == 0) {
+      while (helped < 7) std::this_thread::yield();
+    } else {
+      order.push_back(index);
+      ++helped;
+    }
+  });
+  EXPECT_EQ(order, (std::vector<std::size_t>{4, 5, 6, 7, 3, 2, 1}));
 }
 
 TEST(ThreadTeamTest, ASleepingTeamWakes) {
