@@ -129,7 +129,7 @@ TEST_F(CountingDecoderMemory, AStepIsWhatTheEngineAllocates) {
   EXPECT_EQ(work(DecoderPrecision::Fp32, {}), kFp32);
   EXPECT_EQ(work(DecoderPrecision::Bf16, {}), kNarrow + 2 * (512 * 112 + 64 * 32));
   // A byte for each of 32 and three numbers for each 32 of them: rows of 48 are two blocks.
-  EXPECT_EQ(work(DecoderPrecision::Int8, {}), kNarrow + 512 * (2 * 44 + 88) + 64 * 44);
+  EXPECT_EQ(work(DecoderPrecision::Int8, {}), kNarrow + 512 * (2 * 48 + 96) + 64 * 48);
   EXPECT_EQ(work(DecoderPrecision::Own, {}), kFp32) << "in the file's own bits";
   EXPECT_EQ(work(DecoderPrecision::Fp32, {.threads = 3}), kFp32 + 2 * (4 * 6 * 192 + kRoom));
 }

@@ -156,7 +156,7 @@ struct Forms {
 std::uint64_t row_bytes(std::uint64_t size, const Forms& forms) {
   std::uint64_t bytes = forms.fp32 ? size * kFloat : 0;
   if (forms.bf16) bytes += up(size, 2) * kHalf;
-  if (forms.blocks) bytes += up(size, kBlockInputs) / kBlockInputs * (kBlockInputs + 3 * kFloat);
+  if (forms.blocks) bytes += up(size, kBlockInputs) / kBlockInputs * (kBlockInputs + 4 * kFloat);
   return bytes;
 }
 

@@ -65,10 +65,7 @@ bool has_equal_rows(const RowBuffer& a, const RowBuffer& b, std::size_t count) {
   const std::size_t blocks = count * ((size + kBlockInputs - 1) / kBlockInputs);
   return std::memcmp(x.fp32, y.fp32, count * size * sizeof(float)) == 0 &&
          std::memcmp(x.bf16, y.bf16, count * ((size + 1) / 2 * 2) * sizeof(Bfloat16)) == 0 &&
-         std::memcmp(x.quants, y.quants, blocks * kBlockInputs) == 0 &&
-         std::memcmp(x.scales, y.scales, blocks * sizeof(float)) == 0 &&
-         std::memcmp(x.sums, y.sums, blocks * sizeof(std::int32_t)) == 0 &&
-         std::memcmp(x.scaled_sums, y.scaled_sums, blocks * sizeof(float)) == 0;
+         std::memcmp(x.blocks, y.blocks, blocks * sizeof(ActivationBlock)) == 0;
 }
 
 // Pieces, a last one that is short, columns that share a panel with the other half, more rows than

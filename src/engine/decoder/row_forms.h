@@ -58,10 +58,7 @@ class RowBuffer {
   std::size_t block_count_ = 0;  // rounded up
   CountedArray<float> fp32_;
   CountedArray<Bfloat16> bf16_;
-  CountedArray<std::int8_t> quants_;
-  CountedArray<float> scales_;
-  CountedArray<std::int32_t> sums_;
-  CountedArray<float> scaled_sums_;
+  CountedArray<ActivationBlock> blocks_;
 };
 
 }  // namespace muster::engine

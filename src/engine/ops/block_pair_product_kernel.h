@@ -15,23 +15,21 @@ namespace muster::engine {
 
 inline constexpr std::size_t kPairPanels = 2;
 
-/// From so many rows on. Source: prefill of SmolLM2-135M on two cores of a Zen 5, in items of 96
-/// rows, is 7 % faster in Q8_0 and 6 % in Q4_1; a step of 32 streams, whose weights come from
-/// memory, is 1 % to 6 % slower.
-inline constexpr std::size_t kPairRowsLeast = 48;
+/// From so many rows on. Source: SmolLM2-135M on two cores of a Zen 5: prefill is 7 % faster with
+/// it in Q8_0 and 6 % in Q4_1, a step of 16 streams 5 % and 4 %, of 24 and of 32 streams 9 % and
+/// 8 %; with 8 rows it is 5 % slower.
+inline constexpr std::size_t kPairRowsLeast = 13;
 
 /// Integer sums of one block of two panels for kRows rows, as `sum_block` has them. blocks: of the
-/// panels; quants, row_sums: of the rows, of which one is `row_blocks` blocks behind the one
-/// before.
+/// panels; of_rows: of the first row, the next one `row_blocks` behind.
 template <typename Ops, WeightFormat kFormat, std::size_t kRows>
 [[gnu::always_inline]] inline void sum_blocks(const std::byte* const (&blocks)[kPairPanels],
-                                              const std::int8_t* quants,
-                                              const std::int32_t* row_sums, std::size_t row_blocks,
+                                              const ActivationBlock* of_rows,
+                                              std::size_t row_blocks,
                                               typename Ops::Ints (&totals)[kRows][kPairPanels]) {
-  constexpr int kMiddle = middle_of_quants<kFormat>(Ops::kMiddleOfBytes);
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kRows; ++i) {
-    const auto begin = Ops::ints(kMiddle == 0 ? 0 : -kMiddle * row_sums[i * row_blocks]);
+    const auto begin = first_ints<Ops, kFormat>(of_rows[i * row_blocks]);
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kPairPanels; ++p) totals[i][p] = begin;
   }
@@ -45,7 +43,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {
       std::int32_t four = 0;
-      std::memcpy(&four, quants + i * row_blocks * kBlockInputs + 4 * g, sizeof four);
+      std::memcpy(&four, of_rows[i * row_blocks].quants + 4 * g, sizeof four);
 #pragma GCC unroll 2
       for (std::size_t p = 0; p < kPairPanels; ++p) {
         totals[i][p] = add_products<Ops, kFormat>(weights[p], four, totals[i][p]);
@@ -58,7 +56,8 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
 template <typename Ops, WeightFormat kFormat, std::size_t kRows>
 [[gnu::always_inline]] inline void multiply_block_pair(const PanelWeight& weight, std::size_t panel,
                                                        const ProductRows& x, std::size_t row,
-                                                       const ProductOut& out) {
+                                                       const ProductOut& out,
+                                                       const NextPanels& next) {
   using Layout = BlockLayout<kFormat>;
   const std::size_t block_count = weight.in_size() / kBlockInputs;
   typename Ops::Floats sums[kRows][kPairPanels];
@@ -69,19 +68,24 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
       sums[i][p] = first_sums<Ops>(weight, panel + p);
     }
   }
-  for (std::size_t b = 0; b < block_count; ++b) {
+  const ActivationBlock* of_rows = x.blocks + row * block_count;
+  std::size_t fetched = next.begin == nullptr ? block_count : next.strip;
+  for (std::size_t b = 0; b < block_count; ++b, ++of_rows) {
+    if (b == fetched) {
+      fetched += next.strips;
+      for (std::size_t p = 0; p < kPairPanels; ++p) {
+        fetch<Layout::kBytes>(next.begin + p * weight.panel_bytes(), b * Layout::kBytes);
+      }
+    }
     const std::byte* blocks[kPairPanels];
     typename Ops::Floats scales[kPairPanels];
     typename Ops::Floats minima[kPairPanels];
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kPairPanels; ++p) {
       blocks[p] = weight.panel(panel + p) + b * Layout::kBytes;
-      if (row == 0) fetch<Layout::kBytes>(blocks[p], kFetchAhead);
     }
-    const std::size_t at = row * block_count + b;
     typename Ops::Ints totals[kRows][kPairPanels];
-    sum_blocks<Ops, kFormat>(blocks, x.quants + at * kBlockInputs, x.sums + at, block_count,
-                             totals);
+    sum_blocks<Ops, kFormat>(blocks, of_rows, block_count, totals);
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kPairPanels; ++p) {
       const auto* halves = reinterpret_cast<const Float16*>(blocks[p]);
@@ -90,14 +94,14 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
     }
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {
-      const auto row_scale = Ops::floats(x.scales[at + i * block_count]);
+      const auto row_scale = Ops::floats(of_rows[i * block_count].scale);
 #pragma GCC unroll 2
       for (std::size_t p = 0; p < kPairPanels; ++p) {
         sums[i][p] = Ops::multiply_add(Ops::to_floats(totals[i][p]),
                                        Ops::multiply(scales[p], row_scale), sums[i][p]);
         if constexpr (Layout::kHasMinimum) {
           sums[i][p] = Ops::multiply_add(
-              minima[p], Ops::floats(x.scaled_sums[at + i * block_count]), sums[i][p]);
+              minima[p], Ops::floats(of_rows[i * block_count].scaled_sum), sums[i][p]);
         }
       }
     }

@@ -59,6 +59,16 @@ template <typename Ops, WeightFormat kFormat>
   return g < 4 ? Ops::low_halves(both) : Ops::high_halves(both);
 }
 
+/// What a block's integer sums begin with, so that they are of q less its middle.
+template <typename Ops, WeightFormat kFormat>
+[[gnu::always_inline]] inline typename Ops::Ints first_ints(const ActivationBlock& x) {
+  constexpr int kMiddle = middle_of_quants<kFormat>(Ops::kMiddleOfBytes);
+  static_assert(kMiddle == 0 || 128 % kMiddle == 0);
+  if constexpr (kMiddle == 0) return Ops::ints(0);
+  if constexpr (kMiddle == 128) return Ops::ints(x.minus_128_sum);
+  return Ops::ints(x.minus_128_sum / (128 / kMiddle));
+}
+
 template <typename Ops, WeightFormat kFormat>
 [[gnu::always_inline]] inline typename Ops::Ints add_products(const typename Ops::Bytes& quants,
                                                               std::int32_t four,

@@ -40,14 +40,12 @@ struct PanelBlock : BlockLayout<kFormat> {
 /// Integer sums of one block for one row; those of Q4_0 and Q8_0 are of q less its middle.
 template <typename Ops, WeightFormat kFormat>
 [[gnu::always_inline]] inline typename Ops::Ints sum_block(const PanelBlock<Ops, kFormat>& block,
-                                                           const std::int8_t* quants,
-                                                           std::int32_t sum) {
-  constexpr int kMiddle = middle_of_quants<kFormat>(Ops::kMiddleOfBytes);
-  auto total = Ops::ints(kMiddle == 0 ? 0 : -kMiddle * sum);
+                                                           const ActivationBlock& x) {
+  auto total = first_ints<Ops, kFormat>(x);
 #pragma GCC unroll 8
   for (std::size_t g = 0; g < 8; ++g) {
     std::int32_t four = 0;
-    std::memcpy(&four, quants + 4 * g, sizeof four);
+    std::memcpy(&four, x.quants + 4 * g, sizeof four);
     total = add_products<Ops, kFormat>(block.quants[g], four, total);
   }
   return total;
@@ -70,7 +68,8 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
   }
   const std::byte* from = weight.panel(panel);
   std::size_t fetched = next.begin == nullptr ? block_count : next.strip;
-  for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes) {
+  const ActivationBlock* of_rows = x.blocks + row * block_count;
+  for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes, ++of_rows) {
     if (kIsAlone) {
       fetch_along<Block::kBytes>(from, weight.panel(panel_end), x.next_panels);
     } else if (b == fetched) {
@@ -80,12 +79,12 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
     const Block block(from);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {
-      const std::size_t at = (row + i) * block_count + b;
-      const auto total = Ops::to_floats(sum_block(block, x.quants + at * kBlockInputs, x.sums[at]));
+      const ActivationBlock& of_row = of_rows[i * block_count];
+      const auto total = Ops::to_floats(sum_block(block, of_row));
       sums[i] =
-          Ops::multiply_add(total, Ops::multiply(block.scales, Ops::floats(x.scales[at])), sums[i]);
+          Ops::multiply_add(total, Ops::multiply(block.scales, Ops::floats(of_row.scale)), sums[i]);
       if constexpr (Block::kHasMinimum) {
-        sums[i] = Ops::multiply_add(block.minima, Ops::floats(x.scaled_sums[at]), sums[i]);
+        sums[i] = Ops::multiply_add(block.minima, Ops::floats(of_row.scaled_sum), sums[i]);
       }
     }
   }
@@ -99,8 +98,11 @@ void multiply_block_panels(const PanelWeight& weight, std::size_t panel_begin,
   if constexpr (Ops::kPairRowsMax > 0) {
     if (x.count >= kPairRowsLeast) {
       for (; panel_begin + kPairPanels <= panel_end; panel_begin += kPairPanels) {
+        auto next =
+            NextPanels::behind(weight, panel_begin + kPairPanels, panel_end, x, Ops::kPairRowsMax);
         for_each_strip<Ops::kPairRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
-          multiply_block_pair<Ops, kFormat, kRows>(weight, panel_begin, x, row, out);
+          multiply_block_pair<Ops, kFormat, kRows>(weight, panel_begin, x, row, out, next);
+          ++next.strip;
         });
       }
     }

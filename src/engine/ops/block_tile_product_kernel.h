@@ -61,8 +61,8 @@ template <WeightFormat kFormat, int kRowTiles, int kPanels>
                                                   std::int32_t (&sums)[kPanels][512]) {
   using Layout = BlockLayout<kFormat>;
   alignas(64) std::byte room[kPanels][Layout::kIsBytes ? 1 : Layout::kQuants];
-  const std::size_t stride = strip.block_count * kBlockInputs;
-  const auto* rows = strip.x->quants + strip.row * stride + block * kBlockInputs;
+  const std::size_t stride = strip.block_count * sizeof(ActivationBlock);
+  const auto* rows = strip.x->blocks[strip.row * strip.block_count + block].quants;
   tile_zero<0>();
   tile_load<6>(block_quants<kFormat>(panels[0], room[0]), kTileRowBytes);
   tile_load<4>(rows, stride);
@@ -102,10 +102,10 @@ template <typename Simd, WeightFormat kFormat, int kPanels>
     scales[p] = Simd::load(halves);
     if constexpr (Layout::kHasMinimum) minima[p] = Simd::load(halves + kPanelOutputs);
   }
-  std::size_t at = strip.row * strip.block_count + block;
-  for (std::size_t i = 0; i < strip.row_count; ++i, at += strip.block_count) {
-    const auto scale = Simd::broadcast(strip.x->scales[at]);
-    const __m512i middle = _mm512_set1_epi32(kMiddle * strip.x->sums[at]);
+  const ActivationBlock* of_row = strip.x->blocks + strip.row * strip.block_count + block;
+  for (std::size_t i = 0; i < strip.row_count; ++i, of_row += strip.block_count) {
+    const auto scale = Simd::broadcast(of_row->scale);
+    const __m512i middle = _mm512_set1_epi32(kMiddle * of_row->sum);
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kPanels; ++p) {
       __m512i whole = _mm512_load_si512(sums[p] + i * kPanelOutputs);
@@ -114,7 +114,7 @@ template <typename Simd, WeightFormat kFormat, int kPanels>
       auto value = Simd::multiply_add(_mm512_cvtepi32_ps(whole), Simd::multiply(scales[p], scale),
                                       Simd::load(total));
       if constexpr (Layout::kHasMinimum) {
-        value = Simd::multiply_add(minima[p], Simd::broadcast(strip.x->scaled_sums[at]), value);
+        value = Simd::multiply_add(minima[p], Simd::broadcast(of_row->scaled_sum), value);
       }
       Simd::store(total, value);
     }

@@ -101,9 +101,8 @@ struct DecoderKernels {
 
   void (*narrow)(std::size_t size, const float* x, Bfloat16* out);
   /// Blocks of 32: d = max |x| / 127, q = x / d to the nearest; of a block with a value that is not
-  /// finite d is NaN. Shapes: quants [size], scales, sums and scaled_sums [size / 32].
-  void (*quantize)(std::size_t size, const float* x, std::int8_t* quants, float* scales,
-                   std::int32_t* sums, float* scaled_sums);
+  /// finite d is NaN. Shape: blocks [size / 32].
+  void (*quantize)(std::size_t size, const float* x, ActivationBlock* blocks);
   /// One head's vector of keys or values in 8 bits: d = max |x| / 127, q = x (1 / d) to the
   /// nearest, ties to even, the same in every instruction set. Returns d, NaN where a value is not
   /// finite.

@@ -1,3 +1,5 @@
+// All loops of a decoder for AVX-512, and rows in blocks of 8 bits four blocks at a time.
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,6 +20,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+#include "engine/ops/activation_blocks_avx512.h"
 #include "engine/ops/blocks_avx2.h"
 #include "engine/ops/decoder_kernel_table.h"
 #include "engine/ops/simd_avx512.h"
@@ -29,9 +32,14 @@ namespace {
 // decoder_kernels_avx2.cpp must not be the one that was compiled here.
 struct Blocks256 final : BlocksAvx2 {};
 
+constexpr DecoderKernels kernels_of_avx512() {
+  auto kernels = decoder_kernel_table<SimdAvx512, Blocks256>("avx512");
+  kernels.quantize = quantize_row_by_fours;
+  return kernels;
+}
+
 }  // namespace
 
-constinit const DecoderKernels kAvx512DecoderKernels =
-    decoder_kernel_table<SimdAvx512, Blocks256>("avx512");
+constinit const DecoderKernels kAvx512DecoderKernels = kernels_of_avx512();
 
 }  // namespace muster::engine

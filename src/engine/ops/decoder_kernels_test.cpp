@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <span>
@@ -129,21 +130,44 @@ TEST(DecoderKernelsTest, QuantsAreWithinHalfAStep) {
   for (const auto& kernels : decoder_kernels_available()) {
     auto x = random_row(96, 4);
     std::fill(x.begin() + 32, x.begin() + 64, 0.0F);
-    std::vector<std::int8_t> quants(96);
-    std::vector<float> scales(3), scaled_sums(3);
-    std::vector<std::int32_t> sums(3);
-    kernels.quantize(96, x.data(), quants.data(), scales.data(), sums.data(), scaled_sums.data());
+    std::vector<ActivationBlock> blocks(3);
+    kernels.quantize(96, x.data(), blocks.data());
     for (std::size_t b = 0; b < 3; ++b) {
       float largest = 0;
       std::int32_t sum = 0;
       for (std::size_t i = b * 32; i < b * 32 + 32; ++i) {
         largest = std::max(largest, std::abs(x[i]));
-        sum += quants[i];
-        ASSERT_NEAR(scales[b] * quants[i], x[i], scales[b] * 0.501F) << kernels.name;
+        const int quant = blocks[b].quants[i % 32];
+        sum += quant;
+        ASSERT_NEAR(blocks[b].scale * static_cast<float>(quant), x[i], blocks[b].scale * 0.501F)
+            << kernels.name;
       }
-      EXPECT_EQ(scales[b], largest / 127.0F);
-      EXPECT_EQ(sums[b], sum);
-      EXPECT_EQ(scaled_sums[b], scales[b] * static_cast<float>(sum));
+      EXPECT_EQ(blocks[b].scale, largest / 127.0F);
+      EXPECT_EQ(blocks[b].sum, sum);
+      EXPECT_EQ(blocks[b].minus_128_sum, -128 * sum);
+      EXPECT_EQ(blocks[b].scaled_sum, blocks[b].scale * static_cast<float>(sum));
+    }
+  }
+}
+
+// Some take several blocks at once. Every number of blocks, one of them zero and one too small for
+// a scale.
+TEST(DecoderKernelsTest, BlocksAreTheSameInEveryInstructionSet) {
+  const auto all = decoder_kernels_available();
+  for (std::size_t count = 1; count <= 9; ++count) {
+    auto x = random_row(32 * count, static_cast<unsigned>(count));
+    std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(count / 2 * 32), 32, 0.0F);
+    std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(count / 3 * 32), 32, 1e-38F);
+    std::vector<ActivationBlock> expected(count);
+    all.front().quantize(x.size(), x.data(), expected.data());
+    for (const auto& kernels : all) {
+      std::vector<ActivationBlock> blocks(count + 1);
+      std::memset(&blocks.back(), 7, sizeof(ActivationBlock));
+      const ActivationBlock behind = blocks.back();
+      kernels.quantize(x.size(), x.data(), blocks.data());
+      EXPECT_EQ(std::memcmp(blocks.data(), expected.data(), count * sizeof(ActivationBlock)), 0)
+          << kernels.name << ", " << count << " blocks";
+      EXPECT_EQ(std::memcmp(&blocks.back(), &behind, sizeof behind), 0) << kernels.name;
     }
   }
 }
@@ -153,13 +177,12 @@ TEST(DecoderKernelsTest, ABlockTooSmallForAScaleIsNothing) {
   for (const auto& kernels : decoder_kernels_available()) {
     std::vector<float> x(32, 0.0F);
     x[3] = 1e-38F;
-    std::vector<std::int8_t> quants(32, 1);
-    float scale = 0, scaled_sum = 1;
-    std::int32_t sum = 1;
-    kernels.quantize(32, x.data(), quants.data(), &scale, &sum, &scaled_sum);
-    EXPECT_EQ(quants, std::vector<std::int8_t>(32, 0)) << kernels.name;
-    EXPECT_EQ(sum, 0) << kernels.name;
-    EXPECT_EQ(scaled_sum, 0.0F) << kernels.name;
+    ActivationBlock block{.quants = {1}, .scaled_sum = 1, .sum = 1, .minus_128_sum = 1};
+    kernels.quantize(32, x.data(), &block);
+    for (const int quant : block.quants) EXPECT_EQ(quant, 0) << kernels.name;
+    EXPECT_EQ(block.sum, 0) << kernels.name;
+    EXPECT_EQ(block.minus_128_sum, 0) << kernels.name;
+    EXPECT_EQ(block.scaled_sum, 0.0F) << kernels.name;
   }
 }
 
@@ -171,15 +194,14 @@ TEST(DecoderKernelsTest, ABlockWithAValueThatIsNotFiniteHasNoScale) {
            {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         auto x = random_row(64, 4);
         x[32 + place] = value;
-        std::vector<std::int8_t> quants(64);
-        std::vector<float> scales(2), scaled_sums(2);
-        std::vector<std::int32_t> sums(2, 7);
-        kernels.quantize(64, x.data(), quants.data(), scales.data(), sums.data(),
-                         scaled_sums.data());
-        EXPECT_TRUE(std::isfinite(scales[0]) && std::isfinite(scaled_sums[0])) << kernels.name;
-        EXPECT_TRUE(std::isnan(scales[1]) && std::isnan(scaled_sums[1]))
+        std::vector<ActivationBlock> blocks(2, ActivationBlock{.sum = 7, .minus_128_sum = 7});
+        kernels.quantize(64, x.data(), blocks.data());
+        EXPECT_TRUE(std::isfinite(blocks[0].scale) && std::isfinite(blocks[0].scaled_sum))
+            << kernels.name;
+        EXPECT_TRUE(std::isnan(blocks[1].scale) && std::isnan(blocks[1].scaled_sum))
             << kernels.name << ": " << value << " at " << place;
-        EXPECT_EQ(sums[1], 0) << kernels.name;
+        EXPECT_EQ(blocks[1].sum, 0) << kernels.name;
+        EXPECT_EQ(blocks[1].minus_128_sum, 0) << kernels.name;
       }
     }
   }

@@ -8,16 +8,23 @@
 
 namespace muster::engine {
 
+/// 32 inputs of a row as a weight in blocks meets them: x = d q, and what the sums need of it. In
+/// one place, so that one address a row is enough for a product.
+struct ActivationBlock {
+  std::int8_t quants[kBlockInputs];  // q
+  float scale;                       // d
+  float scaled_sum;                  // d times the sum of q
+  std::int32_t sum;                  // of q
+  std::int32_t minus_128_sum;        // -128 times it: q (w + 128) is larger than q w by that
+};
+
 /// Rows as a product with a PanelWeight reads them, dense: float32 for Fp32 weights, bf16 for Bf16
-/// ones, and for blocks of 32 inputs 8-bit quants x = d q with what the sums need of each block.
+/// ones, and for weights in blocks of 32 inputs blocks of their own.
 struct ProductRows {
   std::size_t count = 0;
-  const float* fp32 = nullptr;          // [count, in]
-  const Bfloat16* bf16 = nullptr;       // [count, in rounded up to 2]
-  const std::int8_t* quants = nullptr;  // [count, in], in: a multiple of 32
-  const float* scales = nullptr;        // [count, in / 32]: d
-  const std::int32_t* sums = nullptr;   // [count, in / 32]: the sum of q
-  const float* scaled_sums = nullptr;   // [count, in / 32]: d times it
+  const float* fp32 = nullptr;              // [count, in]
+  const Bfloat16* bf16 = nullptr;           // [count, in rounded up to 2]
+  const ActivationBlock* blocks = nullptr;  // [count, in / 32], in: a multiple of 32
   // Panels that are probably multiplied next, as many as now: may be fetched meanwhile.
   const std::byte* next_panels = nullptr;
 };

@@ -97,10 +97,7 @@ class TestRows {
         even_((in + 1) / 2 * 2),
         fp32_(count * in),
         bf16_(count * even_),
-        quants_(count * in),
-        scales_(count * (in / kBlockInputs)),
-        sums_(scales_.size()),
-        scaled_sums_(scales_.size()),
+        blocks_(count * (in / kBlockInputs)),
         count_(count) {
     std::normal_distribution<float> normal;
     for (auto& value : fp32_) value = normal(random);
@@ -113,20 +110,15 @@ class TestRows {
   }
 
   ProductRows rows(std::size_t begin, std::size_t count) const {
-    const std::size_t block = begin * (in_ / kBlockInputs);
-    return {count,
-            fp32_.data() + begin * in_,
-            bf16_.data() + begin * even_,
-            quants_.data() + begin * in_,
-            scales_.data() + block,
-            sums_.data() + block,
-            scaled_sums_.data() + block};
+    return {count, fp32_.data() + begin * in_, bf16_.data() + begin * even_,
+            blocks_.data() + begin * (in_ / kBlockInputs)};
   }
 
   double seen(WeightFormat format, std::size_t row, std::size_t k) const {
     if (format == WeightFormat::Fp32) return fp32_[row * in_ + k];
     if (format == WeightFormat::Bf16) return to_float(bf16_[row * even_ + k]);
-    return double{scales_[(row * in_ + k) / kBlockInputs]} * quants_[row * in_ + k];
+    const auto& block = blocks_[(row * in_ + k) / kBlockInputs];
+    return double{block.scale} * block.quants[k % kBlockInputs];
   }
 
   std::size_t count() const { return count_; }
@@ -136,18 +128,13 @@ class TestRows {
     const std::size_t blocks = in_ / kBlockInputs;
     kernels.narrow(in_, fp32_.data() + row * in_, bf16_.data() + row * even_);
     if (in_ % kBlockInputs != 0) return;
-    kernels.quantize(in_, fp32_.data() + row * in_, quants_.data() + row * in_,
-                     scales_.data() + row * blocks, sums_.data() + row * blocks,
-                     scaled_sums_.data() + row * blocks);
+    kernels.quantize(in_, fp32_.data() + row * in_, blocks_.data() + row * blocks);
   }
 
   std::size_t in_, even_;
   std::vector<float> fp32_;
   std::vector<Bfloat16> bf16_;
-  std::vector<std::int8_t> quants_;
-  std::vector<float> scales_;
-  std::vector<std::int32_t> sums_;
-  std::vector<float> scaled_sums_;
+  std::vector<ActivationBlock> blocks_;
   std::size_t count_;
 };
 

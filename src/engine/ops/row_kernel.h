@@ -139,10 +139,10 @@ typename Simd::Vector inverse_of(float scale) {
 }
 
 template <typename Simd>
-void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* scales,
-                  std::int32_t* sums, float* scaled_sums) {
+void quantize_row(std::size_t size, const float* x, ActivationBlock* blocks) {
   constexpr std::size_t kVectors = kBlockInputs / Simd::kWidth;
   for (std::size_t at = 0; at < size; at += kBlockInputs) {
+    ActivationBlock& block = blocks[at / kBlockInputs];
     typename Simd::Vector values[kVectors];
     auto most = Simd::broadcast(0);
     for (std::size_t v = 0; v < kVectors; ++v) {
@@ -155,16 +155,16 @@ void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* 
     for (std::size_t v = 0; v < kVectors; ++v) {
       const auto rounded = Simd::round(Simd::multiply(values[v], inverse));
       total = Simd::add(total, rounded);  // whole numbers below 2^24: exact
-      Simd::store_bytes(quants + at + v * Simd::kWidth, rounded);
+      Simd::store_bytes(block.quants + v * Simd::kWidth, rounded);
     }
     const float sum = Simd::sum(total);
     // One value that is not finite is in the sum, whether or not `most` has it: infinity x 0 is no
     // number. The scale carries it on, since quants cannot.
     const bool is_number = sum == sum;
-    const float kept = is_number ? scale : std::numeric_limits<float>::quiet_NaN();
-    scales[at / kBlockInputs] = kept;
-    sums[at / kBlockInputs] = is_number ? static_cast<std::int32_t>(sum) : 0;
-    scaled_sums[at / kBlockInputs] = kept * sum;
+    block.scale = is_number ? scale : std::numeric_limits<float>::quiet_NaN();
+    block.scaled_sum = block.scale * sum;
+    block.sum = is_number ? static_cast<std::int32_t>(sum) : 0;
+    block.minus_128_sum = -128 * block.sum;
   }
 }
 

@@ -290,7 +290,7 @@ TEST(StageMemory, ACacheIn8BitsIsWhatTheEngineHolds) {
 }
 
 // Every matrix in blocks of 32 inputs, each 34 bytes: one block where there are 16 or 24 of them.
-// Outputs are in panels of 16, as in any precision. What products read: in blocks of 32 + 12 bytes,
+// Outputs are in panels of 16, as in any precision. What products read: in blocks of 32 + 16 bytes,
 // and in float32 but for what goes into down.
 TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   const auto model = tied_decoder();
@@ -301,7 +301,7 @@ TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
   // Scratch; sampling; gate and up.
   constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 20 * 50 + 128 * 80 * 2 * 4;
-  constexpr std::uint64_t kRows = 512 * (52 * 4 + 32 * 4 + 3 * 44) + 64 * (16 * 4 + 44);
+  constexpr std::uint64_t kRows = 512 * (52 * 4 + 32 * 4 + 3 * 48) + 64 * (16 * 4 + 48);
   auto workload = generate(3, 32);
   workload.dtype = "int8";
   const auto parts = memory(model, workload, share);
