@@ -1,5 +1,6 @@
-// Items are claimed by taking one off `left_` and counted in `done_`. Work throws where memory is
-// short; that must reach who has put it, and not while others still work.
+// Items are claimed from a share's bounds, from its front by its member and from its back by
+// others, and counted as done by who did them. Work throws where memory is short; that must reach
+// who has put it, and not while others still work.
 
 #include "engine/ops/claimed_items.h"
 
@@ -15,65 +16,87 @@ void pause_briefly() {
 #endif
 }
 
-// The last store is sequentially consistent, as is what a sleeper does before it sleeps: either it
-// sees the work, or who puts the work sees the sleeper.
+namespace {
+
+constexpr unsigned kEndShift = 32;
+
+std::uint64_t bounds_of(std::uint64_t begin, std::uint64_t end) { return end << kEndShift | begin; }
+std::uint64_t begin_of(std::uint64_t bounds) { return bounds & 0xffffffffU; }
+std::uint64_t end_of(std::uint64_t bounds) { return bounds >> kEndShift; }
+
+}  // namespace
+
+// What an item needs is there before its share shows it. The fence stands against what a sleeper
+// does before it sleeps, which is sequentially consistent: either it sees the work, or who puts the
+// work sees the sleeper.
 void ClaimedItems::put(std::size_t count, Call call, void* work) {
   count_ = count;
   call_ = call;
   work_ = work;
-  done_.store(0, std::memory_order_relaxed);
+  for (auto& share : shares_) share.done.store(0, std::memory_order_relaxed);
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    const std::uint64_t begin = i * count / shares_.size();
-    const std::uint64_t end = (i + 1) * count / shares_.size();
-    shares_[i].bounds.store(end << 32U | begin, std::memory_order_relaxed);
+    const std::size_t end = (i + 1) * count / shares_.size();
+    shares_[i].bounds.store(bounds_of(i * count / shares_.size(), end), std::memory_order_release);
   }
-  left_.store(static_cast<std::uint32_t>(count));
+  puts_.store(puts_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 bool ClaimedItems::do_one(std::size_t member) {
-  auto left = left_.load(std::memory_order_acquire);
-  do {
-    if (left == 0 || left == kEnd) return false;
-  } while (!left_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel));
+  std::size_t index = 0;
+  if (!claim(member, index)) return false;
   // An item that throws is done as well: nobody would count it otherwise, and in a helper nobody
   // would catch it.
   try {
-    call_(work_, pick(member), member);
+    call_(work_, index, member);
   } catch (...) {
     keep_failure();
   }
-  done_.fetch_add(1, std::memory_order_release);
+  shares_[member % shares_.size()].done.fetch_add(1, std::memory_order_release);
   return true;
 }
 
-// There is an item for everyone who has taken one off `left_`.
-std::size_t ClaimedItems::pick(std::size_t member) {
-  for (std::size_t of = member;; ++of) {
-    auto& bounds = shares_[of % shares_.size()].bounds;
-    auto seen = bounds.load(std::memory_order_relaxed);
-    for (;;) {
-      const std::uint64_t begin = seen & 0xffffffffU;
-      const std::uint64_t end = seen >> 32U;
-      if (begin == end) break;
-      const bool is_own = of == member;
-      const std::uint64_t rest = is_own ? end << 32U | (begin + 1) : (end - 1) << 32U | begin;
-      if (bounds.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) {
-        return is_own ? begin : end - 1;
+bool ClaimedItems::claim(std::size_t member, std::size_t& index) {
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    auto& bounds = shares_[(member + i) % shares_.size()].bounds;
+    auto seen = bounds.load(std::memory_order_acquire);
+    while (begin_of(seen) < end_of(seen)) {
+      const bool is_own = i == 0;
+      const auto rest = is_own ? bounds_of(begin_of(seen) + 1, end_of(seen))
+                               : bounds_of(begin_of(seen), end_of(seen) - 1);
+      if (bounds.compare_exchange_weak(seen, rest, std::memory_order_acq_rel)) {
+        index = is_own ? begin_of(seen) : end_of(seen) - 1;
+        return true;
       }
     }
   }
+  return false;
+}
+
+bool ClaimedItems::has_some() const {
+  for (const auto& share : shares_) {
+    const auto bounds = share.bounds.load();
+    if (begin_of(bounds) < end_of(bounds)) return true;
+  }
+  return false;
 }
 
 std::exception_ptr ClaimedItems::finish() {
-  while (done_.load(std::memory_order_acquire) != count_) pause_briefly();
+  const auto done = [this] {
+    std::size_t sum = 0;
+    for (const auto& share : shares_) sum += share.done.load(std::memory_order_acquire);
+    return sum;
+  };
+  while (done() != count_) pause_briefly();
   if (failure_ == nullptr) return nullptr;
   has_failed_.clear();
   return std::exchange(failure_, nullptr);
 }
 
 void ClaimedItems::end() {
-  left_.store(kEnd);
-  left_.notify_all();
+  has_ended_.store(true);
+  puts_.fetch_add(1);
+  puts_.notify_all();
 }
 
 void ClaimedItems::keep_failure() {

@@ -8,11 +8,11 @@
 
 namespace muster::engine {
 
-/// The items of one piece of work, each done once by whoever claims it: a fork and join by two
-/// counters. Each member has a share of them, which it does from the first item on: what it does in
-/// one piece of work after the other has the same place in all, and is in its core's cache. Who has
-/// done its own takes the last ones of others, so that a thread that the system keeps off its core
-/// holds nobody up.
+/// The items of one piece of work after the other, each done once by whoever claims it: a fork and
+/// join. Each member has a share of the items, which it does from the first one on: what it does in
+/// one piece of work after the other has the same place in all, and is in its core's cache; nor
+/// does a claim wait for another core. Who has done its own takes the last ones of others, so that
+/// a thread that the system keeps off its core holds nobody up.
 ///
 /// Threads: `put` and `finish` by one thread at a time, in turns; the rest by any.
 class ClaimedItems {
@@ -34,33 +34,34 @@ class ClaimedItems {
   /// claimed. What an item has thrown, of several items what one of them has; nullptr: none has.
   [[nodiscard]] std::exception_ptr finish();
 
-  /// Whether a sleeper has something to wake for: an item that nobody has claimed, or the end.
-  bool has_some() const { return left_.load() != 0; }
+  /// Whether there is an item that nobody has claimed.
+  bool has_some() const;
 
-  /// Sleeps while `has_some()` is false; `wake_all` behind `put` wakes who sleeps.
-  void wait_for_some() { left_.wait(0); }
-  void wake_all() { left_.notify_all(); }
+  /// Grows with each `put` and with the end. Who has read it and then finds no item sleeps in
+  /// `wait_for_more` until it has grown, if `wake_all` follows; or looks at it again.
+  std::uint32_t put_count() const { return puts_.load(); }
+  void wait_for_more(std::uint32_t puts_seen) { puts_.wait(puts_seen); }
+  void wake_all() { puts_.notify_all(); }
 
   /// No items come any more.
   void end();
-  bool has_ended() const { return left_.load() == kEnd; }
+  bool has_ended() const { return has_ended_.load(); }
 
  private:
-  static constexpr std::uint32_t kEnd = 0xffffffffU;  // in `left_`, so that a sleeper wakes
-
-  /// Items that nobody does yet, from `begin` (lower half) to `end` (upper half).
+  // A line of a member's own: others come to it when they have done theirs, and at the end.
   struct alignas(64) Share {
-    std::atomic<std::uint64_t> bounds{0};
+    std::atomic<std::uint64_t> bounds{
+        0};  // of what nobody does yet: begin, and end in the upper half
+    std::atomic<std::uint32_t> done{0};  // by this member, of any share
   };
 
-  std::size_t pick(std::size_t member);
+  bool claim(std::size_t member, std::size_t& index);
   void keep_failure();
 
-  // Work is claimed by taking one off `left_`, which one is picked from the shares then. Whoever
-  // has claimed an item may read the three below: they change only when every claimed item is done.
-  alignas(64) std::atomic<std::uint32_t> left_{0};
-  alignas(64) std::atomic<std::uint32_t> done_{0};
   std::vector<Share> shares_;
+  // Whoever has claimed an item may read the three below: they change only when all are done.
+  alignas(64) std::atomic<std::uint32_t> puts_{0};
+  std::atomic<bool> has_ended_{false};
   std::size_t count_ = 0;
   Call call_ = nullptr;
   void* work_ = nullptr;

@@ -39,25 +39,25 @@ void ThreadTeam::start(std::size_t count, ClaimedItems::Call call, void* work) {
 }
 
 void ThreadTeam::help(std::size_t member) {
-  while (await_work()) {
+  while (!items_.has_ended()) {
+    const auto seen = items_.put_count();
     while (items_.do_one(member)) {
     }
+    await_more(seen);
   }
 }
 
-// False at the end of the team.
-bool ThreadTeam::await_work() {
+void ThreadTeam::await_more(std::uint32_t puts_seen) {
   const auto until = std::chrono::steady_clock::now() + kPollTime;
-  for (;;) {
+  while (std::chrono::steady_clock::now() < until) {
     for (int i = 0; i < 64; ++i) {
-      if (items_.has_some()) return !items_.has_ended();
+      if (items_.put_count() != puts_seen) return;
       pause_briefly();
     }
-    if (std::chrono::steady_clock::now() < until) continue;
-    sleeping_.fetch_add(1);
-    items_.wait_for_some();
-    sleeping_.fetch_sub(1);
   }
+  sleeping_.fetch_add(1);
+  items_.wait_for_more(puts_seen);
+  sleeping_.fetch_sub(1);
 }
 
 }  // namespace muster::engine

@@ -61,7 +61,7 @@ class ThreadTeam {
   void start(std::size_t count, ClaimedItems::Call call, void* work);
   void end_helpers();
   void help(std::size_t member);
-  bool await_work();
+  void await_more(std::uint32_t puts_seen);
 
   ClaimedItems items_;
   alignas(64) std::atomic<std::uint32_t> sleeping_{0};

@@ -33,7 +33,7 @@ TEST(ThreadTeamTest, EveryItemIsDoneOnceAndBeforeShareReturns) {
 // What a member did in one piece of work it does in the next, and finds it in its core's cache.
 TEST(ThreadTeamTest, AMemberBeginsWithItsOwnShare) {
   ThreadTeam team(3);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 20; ++round) {
     std::vector<std::size_t> firsts(3, SIZE_MAX);
     std::atomic<std::size_t> begun{0};
     team.share(12, [&](std::size_t index, std::size_t member) {
