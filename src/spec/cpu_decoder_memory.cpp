@@ -24,7 +24,8 @@ constexpr std::uint64_t kReadAhead = 16;
 // Source: src/engine/decoder/gated_product.h, kRows and kRoomColumns.
 constexpr std::uint64_t kGatedRows = 128;
 constexpr std::uint64_t kGatedColumns = 80;
-constexpr std::uint64_t kCandidate = 16;  // a logit, a token and a float64
+constexpr std::uint64_t kAttentionItemRows = 24;  // decoder_pass.cpp, kAttentionRows
+constexpr std::uint64_t kCandidate = 16;          // a logit, a token and a float64
 
 constexpr std::string_view kWeight = ".weight";
 
@@ -200,15 +201,11 @@ InputForms input_forms(const ModelDescription& model, DecoderPrecision precision
   return forms;
 }
 
-// Rows that come as float32, whatever is read of them: all but those of the last product.
-InputForms in_fp32_too(InputForms forms) {
-  forms.normed.fp32 = forms.attended.fp32 = forms.last.fp32 = true;
-  return forms;
-}
-
 std::uint64_t pass_bytes(const ModelDescription& model, const CpuDecoderRun& run) {
   const auto& spec = *model.decoder;
-  const auto forms = in_fp32_too(input_forms(model, run.precision));
+  auto forms = input_forms(model, run.precision);
+  if (spec.head_size % kBlockInputs != 0)
+    forms.attended.fp32 = true;  // its heads are no whole blocks
   const std::uint64_t hidden = spec.hidden_size;
   const std::uint64_t queries = std::uint64_t{spec.head_count} * spec.head_size;
   const std::uint64_t keys = std::uint64_t{spec.kv_head_count} * spec.head_size;
@@ -221,8 +218,10 @@ std::uint64_t pass_bytes(const ModelDescription& model, const CpuDecoderRun& run
                             row_bytes(queries, forms.attended) + row_bytes(wide, forms.gated);
   const std::uint64_t room =
       std::min(run.step_tokens, kGatedRows) * kGatedColumns * (spec.is_gated ? 2U : 1U) * kFloat;
+  const std::uint64_t row_room =
+      std::max(hidden, kAttentionItemRows * std::uint64_t{spec.head_size}) * kFloat;
   return run.step_tokens * row + run.logits_rows * row_bytes(hidden, forms.last) +
-         run.threads * room;
+         run.threads * (room + row_room);
 }
 
 /// Positions that a thread's scratch holds, and held before that.

@@ -33,7 +33,8 @@ template <typename Item>
 void deal(std::vector<Item>& items, std::size_t share_count) {
   std::vector<Item> dealt(items.size());
   std::vector<std::size_t> next;
-  for (std::size_t i = 0; i <= share_count; ++i) next.push_back(i * items.size() / share_count);
+  for (std::size_t i = 0; i <= share_count; ++i)
+    next.push_back(share_begin(i, share_count, items.size()));
   const auto ends = next;
   std::size_t share = 0;
   for (const auto& item : items) {
@@ -66,12 +67,14 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
   hidden_ = CountedArray<float>(row_count_max * hidden);
   if (spec.has_post_norms) part_ = CountedArray<float>(row_count_max * hidden);
   qkv_ = CountedArray<float>(row_count_max * (query_size_ + 2 * key_size_));
-  const auto forms =
-      and_fp32(forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up));
+  auto forms = forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up);
+  if (!layers.front().experts.empty()) forms = and_fp32(forms);  // which choose their rows
   normed_ = RowBuffer(row_count_max, hidden, forms);
   if (spec.is_parallel) second_normed_ = RowBuffer(row_count_max, hidden, forms);
-  attended_ = RowBuffer(row_count_max, query_size_,
-                        and_fp32(forms_of(layers, &DecoderLayer::attention_out)));
+  is_attended_by_heads_ = spec.head_size % kBlockInputs == 0;
+  const auto into_out = forms_of(layers, &DecoderLayer::attention_out);
+  attended_ =
+      RowBuffer(row_count_max, query_size_, is_attended_by_heads_ ? into_out : and_fp32(into_out));
   if (layers.front().experts.empty()) {
     gated_product_.emplace(spec, team, row_count_max);
     gated_ =
@@ -79,7 +82,9 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
   } else {
     experts_.emplace(spec, layers, team, row_count_max);
   }
-  last_ = RowBuffer(logits_max, hidden, and_fp32(weights.head.forms()));
+  last_ = RowBuffer(logits_max, hidden, weights.head.forms());
+  const std::size_t room = std::max(hidden, std::size_t{kAttentionRows} * spec.head_size);
+  for (std::size_t i = 0; i < team.size(); ++i) rooms_.emplace_back(room);
   if (spec.rope.style != RopeStyle::None) {
     // A sequence never outgrows the length for which these hold (Decoder::length_max).
     const auto frequencies = rope_frequencies(spec.rope, spec.rope.original_length);
@@ -150,7 +155,8 @@ void DecoderPass::keep_wanted_rows(std::span<const StepSequence> sequences) {
 // The heads that share a head of keys are one item, which reads the keys once. Items are in the
 // order of their rows: a thread begins with its own, and takes the longest of the next one's when
 // it has done them. In a step of few tokens the items that the threads cannot share out evenly are
-// cut: 3 for 2 threads are one each, and one in two parts.
+// cut: 3 for 2 threads are one each, and one in two parts. Then all are dealt out in turn, so that
+// each thread has as many parts.
 void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
   attention_items_.clear();
   const std::uint32_t group = spec_.head_count / spec_.kv_head_count;
@@ -190,29 +196,25 @@ void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
 void DecoderPass::embed(std::span<const StepSequence> sequences) {
   const std::size_t hidden = spec_.hidden_size;
   const std::size_t pairs = inverse_frequencies_.size();
-  std::size_t first = 0;
-  for (const auto& sequence : sequences) {
-    for_rows(sequence.tokens.size(), [&](std::size_t t) {
-      const std::size_t row = first + t;
-      float* to = hidden_.get() + row * hidden;
-      weights_.embedding.read_row(sequence.tokens[t], {to, hidden});
-      if (spec_.embedding_scale != 1) {
-        for (std::size_t i = 0; i < hidden; ++i) to[i] *= static_cast<float>(spec_.embedding_scale);
-      }
-      const auto position = row_positions_[row];
-      if (weights_.positions) {
-        std::vector<float> place(hidden);
-        weights_.positions->read_row(position + spec_.position_offset, place);
-        kernels_.add(hidden, place.data(), to);
-      }
-      for (std::size_t i = 0; i < pairs; ++i) {
-        const float angle = static_cast<float>(position) * inverse_frequencies_[i];
-        cosines_.get()[row * pairs + i] = std::cos(angle) * rotation_scale_;
-        sines_.get()[row * pairs + i] = std::sin(angle) * rotation_scale_;
-      }
-    });
-    first += sequence.tokens.size();
-  }
+  for_rows(row_count_, [&](std::size_t row, std::size_t member) {
+    const auto& sequence = sequences[row_sequences_[row]];
+    const auto position = row_positions_[row];
+    float* to = hidden_.get() + row * hidden;
+    weights_.embedding.read_row(sequence.tokens[position - sequence.position], {to, hidden});
+    if (spec_.embedding_scale != 1) {
+      for (std::size_t i = 0; i < hidden; ++i) to[i] *= static_cast<float>(spec_.embedding_scale);
+    }
+    if (weights_.positions) {
+      float* place = rooms_[member].get();
+      weights_.positions->read_row(position + spec_.position_offset, {place, hidden});
+      kernels_.add(hidden, place, to);
+    }
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const float angle = static_cast<float>(position) * inverse_frequencies_[i];
+      cosines_.get()[row * pairs + i] = std::cos(angle) * rotation_scale_;
+      sines_.get()[row * pairs + i] = std::sin(angle) * rotation_scale_;
+    }
+  });
 }
 
 void DecoderPass::norm(const NormVectors& norm, const float* x, float* out) const {
@@ -224,6 +226,20 @@ void DecoderPass::norm(const NormVectors& norm, const float* x, float* out) cons
   }
 }
 
+// The rows of the residual stream in the forms of `out`, normed where there is such a norm.
+void DecoderPass::norm_rows(const NormVectors& norm_vectors, RowBuffer& out) {
+  const std::size_t hidden = spec_.hidden_size;
+  for_rows(row_count_, [&](std::size_t row, std::size_t member) {
+    const float* values = hidden_.get() + row * hidden;
+    if (norm_vectors.is_there()) {
+      float* normed = out.has_fp32() ? out.row(row) : rooms_[member].get();
+      norm(norm_vectors, values, normed);
+      values = normed;
+    }
+    out.put(kernels_, row, 0, hidden, values);
+  });
+}
+
 // hidden += matrix(x), or hidden += norm(matrix(x)).
 void DecoderPass::add_part(const PanelMatrix& matrix, const RowBuffer& x,
                            const NormVectors& post_norm) {
@@ -233,7 +249,7 @@ void DecoderPass::add_part(const PanelMatrix& matrix, const RowBuffer& x,
     return;
   }
   matrix.multiply(kernels_, team_, x, row_count_, {part_.get(), hidden, false});
-  for_rows(row_count_, [&](std::size_t row) {
+  for_rows(row_count_, [&](std::size_t row, std::size_t) {
     float* part = part_.get() + row * hidden;
     norm(post_norm, part, part);
     kernels_.add(hidden, part, hidden_.get() + row * hidden);
@@ -242,27 +258,22 @@ void DecoderPass::add_part(const PanelMatrix& matrix, const RowBuffer& x,
 
 void DecoderPass::attend(std::size_t index, std::span<const StepSequence> sequences, KvPool& pool) {
   const auto& layer = weights_.layers[index];
-  const std::size_t hidden = spec_.hidden_size;
-  for_rows(row_count_, [&](std::size_t row) {
-    norm(layer.attention_norm, hidden_.get() + row * hidden, normed_.row(row));
-    normed_.make_forms(kernels_, row);
-  });
+  norm_rows(layer.attention_norm, normed_);
   layer.qkv.multiply(kernels_, team_, normed_, row_count_,
                      {qkv_.get(), query_size_ + 2 * key_size_, false});
-  for_rows(row_count_, [&](std::size_t row) {
+  for_rows(row_count_, [&](std::size_t row, std::size_t) {
     place_keys(layer, index, row, sequences[row_sequences_[row]], pool);
   });
   if (index + 1 == weights_.layers.size()) keep_wanted_rows(sequences);
-  if (spec_.is_parallel) {
-    for_rows(row_count_, [&](std::size_t row) {
-      norm(layer.feed_forward_norm, hidden_.get() + row * hidden, second_normed_.row(row));
-      second_normed_.make_forms(kernels_, row);
-    });
-  }
+  if (spec_.is_parallel) norm_rows(layer.feed_forward_norm, second_normed_);
   team_.share(attention_items_.size(), [&](std::size_t item, std::size_t member) {
     attend_item(attention_items_[item], index, member, sequences, pool);
   });
-  for_rows(row_count_, [&](std::size_t row) { attended_.make_forms(kernels_, row); });
+  if (!is_attended_by_heads_) {
+    for_rows(row_count_, [&](std::size_t row, std::size_t) {
+      attended_.put(kernels_, row, 0, query_size_, attended_.row(row));
+    });
+  }
   add_part(layer.attention_out, attended_, layer.attention_post_norm);
 }
 
@@ -307,14 +318,19 @@ void DecoderPass::attend_item(const AttentionItem& item, std::size_t index, std:
   const auto begin_of_sequence =
       std::lower_bound(row_sequences_.begin(), row_sequences_.end(), item.sequence);
   const auto first_row = static_cast<std::size_t>(begin_of_sequence - row_sequences_.begin());
+  const auto row_of = [&](std::size_t i) { return first_row + i / group; };
+  const auto column_of = [&](std::size_t i) {
+    return (item.kv_head * group + i % group) * spec_.head_size;
+  };
   AttentionRow rows[kAttentionRows];
   std::size_t count = 0;
+  float* room = rooms_[member].get();
   for (std::size_t i = item.begin; i < item.end; ++i, ++count) {
-    const std::size_t row = first_row + i / group;
-    const std::size_t column = (item.kv_head * group + i % group) * spec_.head_size;
+    const std::size_t row = row_of(i);
     const std::uint32_t end = row_positions_[row] + 1;
-    rows[count] = {.query = qkv_.get() + row * (query_size_ + 2 * key_size_) + column,
-                   .out = attended_.row(row) + column,
+    rows[count] = {.query = qkv_.get() + row * (query_size_ + 2 * key_size_) + column_of(i),
+                   .out = is_attended_by_heads_ ? room + count * spec_.head_size
+                                                : attended_.row(row) + column_of(i),
                    .begin = window > 0 && end > window ? end - window : 0,
                    .end = end};
   }
@@ -329,17 +345,15 @@ void DecoderPass::attend_item(const AttentionItem& item, std::size_t index, std:
   } else {
     kernels_.attend_int8(pool.quant_head(blocks, index, item.kv_head), part, extras, scratch);
   }
+  if (!is_attended_by_heads_) return;
+  for (std::size_t i = item.begin; i < item.end; ++i, room += spec_.head_size) {
+    attended_.put(kernels_, row_of(i), column_of(i), spec_.head_size, room);
+  }
 }
 
 void DecoderPass::feed_forward(std::size_t index) {
   const auto& layer = weights_.layers[index];
-  const std::size_t hidden = spec_.hidden_size;
-  if (!spec_.is_parallel) {
-    for_rows(row_count_, [&](std::size_t row) {
-      norm(layer.feed_forward_norm, hidden_.get() + row * hidden, normed_.row(row));
-      normed_.make_forms(kernels_, row);
-    });
-  }
+  if (!spec_.is_parallel) norm_rows(layer.feed_forward_norm, normed_);
   const RowBuffer& x = spec_.is_parallel ? second_normed_ : normed_;
   if (experts_) return experts_->add(layer, x, row_count_, hidden_.get());
   gated_product_->run(layer.up, x, row_count_, gated_);
@@ -347,20 +361,12 @@ void DecoderPass::feed_forward(std::size_t index) {
 }
 
 void DecoderPass::head(float* logits) {
-  for_rows(row_count_, [&](std::size_t row) {
-    const float* from = hidden_.get() + row * spec_.hidden_size;
-    if (weights_.final_norm.is_there()) {
-      norm(weights_.final_norm, from, last_.row(row));
-    } else {
-      std::copy_n(from, spec_.hidden_size, last_.row(row));
-    }
-    last_.make_forms(kernels_, row);
-  });
+  norm_rows(weights_.final_norm, last_);
   const std::size_t vocab = spec_.vocab_size;
   weights_.head.multiply(kernels_, team_, last_, row_count_, {logits, vocab, false});
   if (spec_.logit_cap == 0) return;
   const auto cap = static_cast<float>(spec_.logit_cap);
-  for_rows(row_count_, [&](std::size_t row) {
+  for_rows(row_count_, [&](std::size_t row, std::size_t) {
     for (float* to = logits + row * vocab; to != logits + (row + 1) * vocab; ++to) {
       *to = cap * std::tanh(*to / cap);
     }

@@ -53,6 +53,7 @@ class DecoderPass {
   void attend_item(const AttentionItem& item, std::size_t index, std::size_t member,
                    std::span<const StepSequence> sequences, const KvPool& pool);
   void feed_forward(std::size_t index);
+  void norm_rows(const NormVectors& norm, RowBuffer& out);
   void add_part(const PanelMatrix& matrix, const RowBuffer& x, const NormVectors& post_norm);
   void norm(const NormVectors& norm, const float* x, float* out) const;
   void head(float* logits);
@@ -82,6 +83,8 @@ class DecoderPass {
   RowBuffer last_;           // [logits, hidden]
   std::optional<GatedProduct> gated_product_;
   std::optional<FeedForwardExperts> experts_;  // in place of `gated_product_` and `gated_`
+  bool is_attended_by_heads_ = false;          // a head's result is whole blocks of `attended_`
+  std::vector<CountedArray<float>> rooms_;     // one a thread: a normed row, or results of an item
   std::vector<CountedArray<float>> scratch_;   // of attention, one a thread; grows with the context
 };
 

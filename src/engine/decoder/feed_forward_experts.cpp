@@ -75,7 +75,7 @@ void FeedForwardExperts::route(const DecoderLayer& layer, const RowBuffer& x,
   const std::size_t expert_count = spec_.expert_count;
   const std::size_t chosen_count = spec_.experts_per_token;
   layer.router.multiply(kernels_, team_, x, row_count, {logits_.get(), expert_count, false});
-  share_rows(team_, row_count, [&](std::size_t row) {
+  share_rows(team_, row_count, [&](std::size_t row, std::size_t) {
     choose_experts({logits_.get() + row * expert_count, expert_count},
                    std::span(choices_).subspan(row * chosen_count, chosen_count));
   });
@@ -91,13 +91,12 @@ void FeedForwardExperts::add_expert(const ExpertOf<PanelMatrix>& expert,
                                     std::span<const ChosenRow> rows, const RowBuffer& x,
                                     float* hidden) {
   const std::size_t hidden_size = spec_.hidden_size;
-  share_rows(team_, rows.size(), [&](std::size_t i) {
-    std::copy_n(x.rows(rows[i].row, 1).fp32, hidden_size, gathered_.row(i));
-    gathered_.make_forms(kernels_, i);
+  share_rows(team_, rows.size(), [&](std::size_t i, std::size_t) {
+    gathered_.put(kernels_, i, 0, hidden_size, x.rows(rows[i].row, 1).fp32);
   });
   gated_product_.run(expert.up, gathered_, rows.size(), gated_);
   expert.down.multiply(kernels_, team_, gated_, rows.size(), {part_.get(), hidden_size, false});
-  share_rows(team_, rows.size(), [&](std::size_t i) {
+  share_rows(team_, rows.size(), [&](std::size_t i, std::size_t) {
     float* part = part_.get() + i * hidden_size;
     for (std::size_t k = 0; k < hidden_size; ++k) part[k] *= rows[i].weight;
     kernels_.add(hidden_size, part, hidden + rows[i].row * hidden_size);

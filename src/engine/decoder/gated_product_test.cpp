@@ -68,24 +68,27 @@ bool has_equal_rows(const RowBuffer& a, const RowBuffer& b, std::size_t count) {
          std::memcmp(x.blocks, y.blocks, blocks * sizeof(ActivationBlock)) == 0;
 }
 
-// Pieces, a last one that is short, columns that share a panel with the other half, more rows than
-// a piece takes: the same bits as the whole product, gated row by row.
+// Pieces, a last one that is short, columns that share a panel with the other half; of 300 rows two
+// threads have 144 and 156, more than a piece takes: the same bits as the whole product, gated row
+// by row, of a thread alone.
 TEST(GatedProductTest, IsTheWholeProductGatedRowByRow) {
   const auto& kernels = best_decoder_kernels();
+  ThreadTeam alone(1);
   ThreadTeam team(2);
   for (const std::size_t size : {40U, 64U, 72U, 203U}) {
     for (const bool is_one_tensor : {false, true}) {
       for (const auto precision : kPrecisions) {
-        for (const std::size_t rows : {1U, 131U}) {
+        for (const std::size_t rows : {1U, 131U, 300U}) {
           SCOPED_TRACE(std::to_string(size) + (is_one_tensor ? " in one" : " in two"));
           const DecoderSpec spec{.intermediate_size = static_cast<std::uint32_t>(size),
                                  .activation = DecoderActivation::Silu,
                                  .is_gated = true};
           const Weights weights(size, is_one_tensor, precision, team);
+          const Weights whole(size, is_one_tensor, precision, alone);
           const auto x = inputs(rows, kernels);
 
           std::vector<float> wide(rows * 2 * size);
-          weights.matrix.multiply(kernels, team, x, rows, {wide.data(), 2 * size, false});
+          whole.matrix.multiply(kernels, alone, x, rows, {wide.data(), 2 * size, false});
           RowBuffer expected(rows, size, {true, true, true});
           for (std::size_t row = 0; row < rows; ++row) {
             float* gate = wide.data() + row * 2 * size;
@@ -97,6 +100,26 @@ TEST(GatedProductTest, IsTheWholeProductGatedRowByRow) {
           EXPECT_TRUE(has_equal_rows(gated, expected, rows));
         }
       }
+    }
+  }
+}
+
+// Of 300 rows three threads have 96, 96 and 108, and the first two no second block of rows.
+TEST(PanelMatrixTest, AProductOfManyThreadsIsThatOfOne) {
+  const auto& kernels = best_decoder_kernels();
+  ThreadTeam alone(1);
+  ThreadTeam team(3);
+  for (const auto precision : kPrecisions) {
+    const std::size_t size = 203;
+    const Weights whole(size, true, precision, alone);
+    const Weights weights(size, true, precision, team);
+    for (const std::size_t rows : {5U, 143U, 144U, 300U}) {
+      const auto x = inputs(rows, kernels);
+      std::vector<float> expected(rows * 2 * size), out(expected.size());
+      whole.matrix.multiply(kernels, alone, x, rows, {expected.data(), 2 * size, false});
+      weights.matrix.multiply(kernels, team, x, rows, {out.data(), 2 * size, false});
+      EXPECT_EQ(std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)), 0)
+          << rows << " rows";
     }
   }
 }

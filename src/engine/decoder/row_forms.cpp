@@ -15,19 +15,11 @@ RowBuffer::RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms
   if (forms.blocks) blocks_ = CountedArray<ActivationBlock>(row_count_max * block_count_);
 }
 
-void RowBuffer::make_forms(const DecoderKernels& kernels, std::size_t index) {
-  fill(kernels, index, 0, size_, row(index));
-}
-
 void RowBuffer::put(const DecoderKernels& kernels, std::size_t index, std::size_t begin,
                     std::size_t count, const float* values) {
-  if (fp32_.size() > 0) std::copy_n(values, count, row(index) + begin);
-  fill(kernels, index, begin, count, values);
-}
-
-// The forms but float32.
-void RowBuffer::fill(const DecoderKernels& kernels, std::size_t index, std::size_t begin,
-                     std::size_t count, const float* values) {
+  if (has_fp32() && values != row(index) + begin) {
+    std::copy_n(values, count, row(index) + begin);
+  }
   if (bf16_.size() > 0) {
     auto* to = bf16_.get() + index * bf16_size_;
     kernels.narrow(count, values, to + begin);

@@ -24,8 +24,7 @@ struct RowForms {
   }
 };
 
-/// Rows on their way into a product, in the forms that are read there. They come as a whole row of
-/// float32, of which `make_forms` makes the others, or in pieces by `put`.
+/// Rows on their way into a product, in the forms that are read there.
 ///
 /// Threads: different rows, and different pieces of one, may be filled at once.
 class RowBuffer {
@@ -35,14 +34,12 @@ class RowBuffer {
   RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms);
 
   std::size_t size() const { return size_; }
+  bool has_fp32() const { return fp32_.size() > 0; }
   /// Needs: float32 among the forms.
   float* row(std::size_t index) { return fp32_.get() + index * size_; }
 
-  /// Fills the other forms of a row from its float32.
-  void make_forms(const DecoderKernels& kernels, std::size_t index);
-
   /// The piece [begin, begin + count) of a row in every form. begin: a multiple of 32; count: one
-  /// as well, or up to the row's end.
+  /// as well, or up to the row's end. values: elsewhere, or the piece's own float32.
   void put(const DecoderKernels& kernels, std::size_t index, std::size_t begin, std::size_t count,
            const float* values);
 
@@ -50,9 +47,6 @@ class RowBuffer {
   ProductRows rows(std::size_t begin, std::size_t count) const;
 
  private:
-  void fill(const DecoderKernels& kernels, std::size_t index, std::size_t begin, std::size_t count,
-            const float* values);
-
   std::size_t size_ = 0;
   std::size_t bf16_size_ = 0;    // rounded up to a pair
   std::size_t block_count_ = 0;  // rounded up

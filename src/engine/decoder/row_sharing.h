@@ -41,28 +41,28 @@ class RowShares {
  private:
   std::size_t begin(std::size_t share) const {
     const std::size_t units = (row_count_ + kUnit - 1) / kUnit;
-    return std::min(row_count_, share * units / count_ * kUnit);
+    return std::min(row_count_, share_begin(share, count_, units) * kUnit);
   }
 
   std::size_t row_count_;
   std::size_t count_;
 };
 
-/// Calls `each(row)` for every row below `count`, in any thread of the team. Few rows are done by
-/// the caller, as waking the others for them would take longer.
+/// Calls `each(row, member)` for every row below `count`, in any thread of the team. Few rows are
+/// done by the caller, member 0, as waking the others for them would take longer.
 template <typename Each>
 void share_rows(ThreadTeam& team, std::size_t count, Each&& each) {
   constexpr std::size_t kRowsAlone = 3;  // so many rows are not shared out
-  constexpr std::size_t kFewAtOnce = 4;  // else an item is so many, of one share
+  constexpr std::size_t kFewAtOnce = 4;  // rows of an item where there is one share
   if (count <= kRowsAlone) {
-    for (std::size_t row = 0; row < count; ++row) each(row);
+    for (std::size_t row = 0; row < count; ++row) each(row, std::size_t{0});
     return;
   }
   const std::size_t at_once =
       RowShares(count, team.size()).count() == 1 ? kFewAtOnce : RowShares::kUnit;
-  team.share((count + at_once - 1) / at_once, [&](std::size_t item, std::size_t) {
+  team.share((count + at_once - 1) / at_once, [&](std::size_t item, std::size_t member) {
     const std::size_t end = std::min(count, (item + 1) * at_once);
-    for (std::size_t row = item * at_once; row < end; ++row) each(row);
+    for (std::size_t row = item * at_once; row < end; ++row) each(row, member);
   });
 }
 

@@ -16,8 +16,8 @@ namespace muster::engine {
 inline constexpr std::size_t kPairPanels = 2;
 
 /// From so many rows on. Source: SmolLM2-135M on two cores of a Zen 5: prefill is 7 % faster with
-/// it in Q8_0 and 6 % in Q4_1, a step of 16 streams 5 % and 4 %, of 24 and of 32 streams 9 % and
-/// 8 %; with 8 rows it is 5 % slower.
+/// it in Q8_0 and 6 % in Q4_1, a step of 16 streams 5 % and 4 %, of 32
+/// streams 9 % and 8 %; with 8 rows it is 5 % slower.
 inline constexpr std::size_t kPairRowsLeast = 13;
 
 /// Integer sums of one block of two panels for kRows rows, as `sum_block` has them. blocks: of the
@@ -73,9 +73,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   for (std::size_t b = 0; b < block_count; ++b, ++of_rows) {
     if (b == fetched) {
       fetched += next.strips;
-      for (std::size_t p = 0; p < kPairPanels; ++p) {
-        fetch<Layout::kBytes>(next.begin + p * weight.panel_bytes(), b * Layout::kBytes);
-      }
+      fetch_step<Layout::kBytes, kPairPanels>(next.begin, weight.panel_bytes(), b);
     }
     const std::byte* blocks[kPairPanels];
     typename Ops::Floats scales[kPairPanels];

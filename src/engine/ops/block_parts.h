@@ -20,8 +20,8 @@ namespace muster::engine {
 /// gains nothing.
 inline constexpr std::size_t kFetchAhead = 4096;
 
-/// Fetches kBytes that are multiplied kFetchAhead bytes later than `here`: behind `end`, where
-/// another core's panels begin, those from `next` on, but for part of its first kBytes.
+/// Fetches kBytes that are multiplied kFetchAhead bytes later than `here`: behind `end`, where the
+/// item's panels end, those from `next` on, but for part of its first kBytes.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void fetch_along(const std::byte* here, const std::byte* end,
                                                const std::byte* next) {
@@ -63,10 +63,13 @@ template <typename Ops, WeightFormat kFormat>
 template <typename Ops, WeightFormat kFormat>
 [[gnu::always_inline]] inline typename Ops::Ints first_ints(const ActivationBlock& x) {
   constexpr int kMiddle = middle_of_quants<kFormat>(Ops::kMiddleOfBytes);
-  static_assert(kMiddle == 0 || 128 % kMiddle == 0);
-  if constexpr (kMiddle == 0) return Ops::ints(0);
-  if constexpr (kMiddle == 128) return Ops::ints(x.minus_128_sum);
-  return Ops::ints(x.minus_128_sum / (128 / kMiddle));
+  if constexpr (kMiddle == 0) {
+    return Ops::ints(0);
+  } else if constexpr (kMiddle == 128) {
+    return Ops::ints(x.minus_128_sum);
+  } else {
+    return Ops::ints(-kMiddle * x.sum);
+  }
 }
 
 template <typename Ops, WeightFormat kFormat>

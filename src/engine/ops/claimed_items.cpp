@@ -34,9 +34,11 @@ void ClaimedItems::put(std::size_t count, Call call, void* work) {
   call_ = call;
   work_ = work;
   for (auto& share : shares_) share.done.store(0, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    const std::size_t end = (i + 1) * count / shares_.size();
-    shares_[i].bounds.store(bounds_of(i * count / shares_.size(), end), std::memory_order_release);
+  const std::size_t share_count = shares_.size();
+  for (std::size_t i = 0; i < share_count; ++i) {
+    shares_[i].bounds.store(
+        bounds_of(share_begin(i, share_count, count), share_begin(i + 1, share_count, count)),
+        std::memory_order_release);
   }
   puts_.store(puts_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -8,11 +8,18 @@
 
 namespace muster::engine {
 
+/// Where the share `share` of `share_count` begins, of `count` items; that of number share_count:
+/// where the last one ends.
+constexpr std::size_t share_begin(std::size_t share, std::size_t share_count, std::size_t count) {
+  return share * count / share_count;
+}
+
 /// The items of one piece of work after the other, each done once by whoever claims it: a fork and
-/// join. Each member has a share of the items, which it does from the first one on: what it does in
-/// one piece of work after the other has the same place in all, and is in its core's cache; nor
-/// does a claim wait for another core. Who has done its own takes the last ones of others, so that
-/// a thread that the system keeps off its core holds nobody up.
+/// join. Each member has a share of the items, which it does from the first one on: so it works on
+/// the same rows in one piece of work after the other, which are in its core's cache, and all its
+/// claims but the first find their line there. Who has done its own takes the last ones of others,
+/// so that a thread that the system keeps off its core holds nobody up. Who looks for items while
+/// they are put may begin with another's.
 ///
 /// Threads: `put` and `finish` by one thread at a time, in turns; the rest by any.
 class ClaimedItems {
@@ -23,8 +30,8 @@ class ClaimedItems {
   /// are claimed in their order.
   explicit ClaimedItems(std::size_t share_count = 1) : shares_(share_count) {}
 
-  /// Share `i` of `n` is the items from i x count / n to (i + 1) x count / n. From here on
-  /// `call(work, index, member)` can be claimed for each index below `count`.
+  /// From here on `call(work, index, member)` can be claimed for each index below `count`, in
+  /// shares by `share_begin`.
   void put(std::size_t count, Call call, void* work);
 
   /// Claims an item and does it as `member`; false where none is left.
@@ -37,8 +44,9 @@ class ClaimedItems {
   /// Whether there is an item that nobody has claimed.
   bool has_some() const;
 
-  /// Grows with each `put` and with the end. Who has read it and then finds no item sleeps in
-  /// `wait_for_more` until it has grown, if `wake_all` follows; or looks at it again.
+  /// Grows with each `put` and with the end. Who has read it, and then finds neither the end nor an
+  /// item, sleeps in `wait_for_more` until it has grown, if `wake_all` follows; or looks at it
+  /// again.
   std::uint32_t put_count() const { return puts_.load(); }
   void wait_for_more(std::uint32_t puts_seen) { puts_.wait(puts_seen); }
   void wake_all() { puts_.notify_all(); }
@@ -50,8 +58,8 @@ class ClaimedItems {
  private:
   // A line of a member's own: others come to it when they have done theirs, and at the end.
   struct alignas(64) Share {
-    std::atomic<std::uint64_t> bounds{
-        0};  // of what nobody does yet: begin, and end in the upper half
+    // Of what nobody does yet: begin, and end in the upper half.
+    std::atomic<std::uint64_t> bounds{0};
     std::atomic<std::uint32_t> done{0};  // by this member, of any share
   };
 
@@ -59,9 +67,9 @@ class ClaimedItems {
   void keep_failure();
 
   std::vector<Share> shares_;
-  // Whoever has claimed an item may read the three below: they change only when all are done.
   alignas(64) std::atomic<std::uint32_t> puts_{0};
   std::atomic<bool> has_ended_{false};
+  // Whoever has claimed an item may read these three: they change only when all are done.
   std::size_t count_ = 0;
   Call call_ = nullptr;
   void* work_ = nullptr;

@@ -150,14 +150,16 @@ TEST(DecoderKernelsTest, QuantsAreWithinHalfAStep) {
   }
 }
 
-// Some take several blocks at once. Every number of blocks, one of them zero and one too small for
-// a scale.
+// Some take several blocks at once. Every number of blocks; one of them is zero, one too small for
+// a scale, and one has a scale that is denormal and a reciprocal.
 TEST(DecoderKernelsTest, BlocksAreTheSameInEveryInstructionSet) {
   const auto all = decoder_kernels_available();
   for (std::size_t count = 1; count <= 9; ++count) {
     auto x = random_row(32 * count, static_cast<unsigned>(count));
     std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(count / 2 * 32), 32, 0.0F);
     std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(count / 3 * 32), 32, 1e-38F);
+    std::fill_n(x.end() - 16, 16, 4e-37F);
+    std::fill_n(x.end() - 32, 16, -1e-37F);
     std::vector<ActivationBlock> expected(count);
     all.front().quantize(x.size(), x.data(), expected.data());
     for (const auto& kernels : all) {
@@ -189,19 +191,22 @@ TEST(DecoderKernelsTest, ABlockTooSmallForAScaleIsNothing) {
 // Of no vector of a block is it lost; a quant could not hold it, so the scale does.
 TEST(DecoderKernelsTest, ABlockWithAValueThatIsNotFiniteHasNoScale) {
   for (const auto& kernels : decoder_kernels_available()) {
-    for (const std::size_t place : {0U, 8U, 16U, 31U}) {
-      for (const float value :
-           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-        auto x = random_row(64, 4);
-        x[32 + place] = value;
-        std::vector<ActivationBlock> blocks(2, ActivationBlock{.sum = 7, .minus_128_sum = 7});
-        kernels.quantize(64, x.data(), blocks.data());
-        EXPECT_TRUE(std::isfinite(blocks[0].scale) && std::isfinite(blocks[0].scaled_sum))
-            << kernels.name;
-        EXPECT_TRUE(std::isnan(blocks[1].scale) && std::isnan(blocks[1].scaled_sum))
-            << kernels.name << ": " << value << " at " << place;
-        EXPECT_EQ(blocks[1].sum, 0) << kernels.name;
-        EXPECT_EQ(blocks[1].minus_128_sum, 0) << kernels.name;
+    for (const float value :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+          -std::numeric_limits<float>::infinity()}) {
+      for (std::size_t bad = 0; bad < 7; ++bad) {
+        for (const std::size_t place : {0U, 8U, 16U, 31U}) {
+          auto x = random_row(7 * 32, 4);
+          x[32 * bad + place] = value;
+          std::vector<ActivationBlock> blocks(7, ActivationBlock{.sum = 7, .minus_128_sum = 7});
+          kernels.quantize(x.size(), x.data(), blocks.data());
+          for (std::size_t b = 0; b < 7; ++b) {
+            ASSERT_EQ(std::isnan(blocks[b].scale), b == bad) << kernels.name << ": " << value;
+            ASSERT_EQ(std::isnan(blocks[b].scaled_sum), b == bad) << kernels.name << ": " << value;
+          }
+          ASSERT_EQ(blocks[bad].sum, 0) << kernels.name;
+          ASSERT_EQ(blocks[bad].minus_128_sum, 0) << kernels.name;
+        }
       }
     }
   }

@@ -15,8 +15,9 @@ struct ActivationBlock {
   float scale;                       // d
   float scaled_sum;                  // d times the sum of q
   std::int32_t sum;                  // of q
-  std::int32_t minus_128_sum;        // -128 times it: q (w + 128) is larger than q w by that
+  std::int32_t minus_128_sum;        // -128 times it: what a sum of q (w + 128) lacks
 };
+static_assert(sizeof(ActivationBlock) == 48);
 
 /// Rows as a product with a PanelWeight reads them, dense: float32 for Fp32 weights, bf16 for Bf16
 /// ones, and for weights in blocks of 32 inputs blocks of their own.

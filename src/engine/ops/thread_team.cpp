@@ -38,9 +38,11 @@ void ThreadTeam::start(std::size_t count, ClaimedItems::Call call, void* work) {
   if (const auto failure = items_.finish()) std::rethrow_exception(failure);
 }
 
+// The end is looked for behind the count, else one that comes between the two is slept through.
 void ThreadTeam::help(std::size_t member) {
-  while (!items_.has_ended()) {
+  for (;;) {
     const auto seen = items_.put_count();
+    if (items_.has_ended()) return;
     while (items_.do_one(member)) {
     }
     await_more(seen);

@@ -30,10 +30,16 @@ TEST(ThreadTeamTest, EveryItemIsDoneOnceAndBeforeShareReturns) {
   }
 }
 
+// Who sleeps looks at the shares when all are there.
+void wait_until_all_sleep(const ThreadTeam& team) {
+  while (team.sleeper_count() + 1 < team.size()) std::this_thread::yield();
+}
+
 // What a member did in one piece of work it does in the next, and finds it in its core's cache.
 TEST(ThreadTeamTest, AMemberBeginsWithItsOwnShare) {
   ThreadTeam team(3);
   for (int round = 0; round < 20; ++round) {
+    wait_until_all_sleep(team);
     std::vector<std::size_t> firsts(3, SIZE_MAX);
     std::atomic<std::size_t> begun{0};
     team.share(12, [&](std::size_t index, std::size_t member) {
@@ -46,20 +52,32 @@ TEST(ThreadTeamTest, AMemberBeginsWithItsOwnShare) {
   }
 }
 
-// The caller's first item does not end before all others are done.
+// The caller's first item ends when all others are done, and the helper's begins with it.
 TEST(ThreadTeamTest, WhoHasDoneItsShareTakesTheLastOfAnothers) {
   ThreadTeam team(2);
+  wait_until_all_sleep(team);
   std::vector<std::size_t> order;  // of the helper
+  std::atomic<bool> has_begun{false};
   std::atomic<std::size_t> helped{0};
   team.share(8, [&](std::size_t index, std::size_t member) {
     if (member == 0) {
+      has_begun = true;
       while (helped < 7) std::this_thread::yield();
     } else {
+      while (!has_begun) std::this_thread::yield();
       order.push_back(index);
       ++helped;
     }
   });
   EXPECT_EQ(order, (std::vector<std::size_t>{4, 5, 6, 7, 3, 2, 1}));
+}
+
+// A helper may look for the end just before it comes.
+TEST(ThreadTeamTest, AnEndIsNotSleptThrough) {
+  for (int round = 0; round < 200; ++round) {
+    ThreadTeam team(2);
+    team.share(2, [](std::size_t, std::size_t) {});
+  }
 }
 
 TEST(ThreadTeamTest, ASleepingTeamWakes) {

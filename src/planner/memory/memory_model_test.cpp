@@ -256,13 +256,15 @@ TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
   constexpr std::uint64_t kMatrices = 2 * (4 * 16 * 16 + 2 * 32 * 16 + 16 * 24) + 64 * 16;
   constexpr std::uint64_t kTable = 50 * 16 * 2;
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
-  // Scratch; sampling; gate and up.
-  constexpr std::uint64_t kBeside = 6 * 4 * (2 * 48 + 32) + 20 * 50 + 2 * 128 * 80 * 2 * 4;
+  // Scratch; sampling; gate and up; results of 24 rows in heads of 4.
+  constexpr std::uint64_t kBeside =
+      6 * 4 * (2 * 48 + 32) + 20 * 50 + 2 * 128 * 80 * 2 * 4 + 2 * 24 * 4 * 4;
   auto workload = generate(3, 32);
   auto parts = memory(model, workload, share);
   EXPECT_EQ(parts.weights, 2 * kMatrices + kTable + kNorms);
   EXPECT_EQ(parts.kv_cache, 3U * 32 * 2 * 2 * (4 + 4) * 2);
-  EXPECT_EQ(parts.activations, 512U * (52 * 4 + 32 * 4 + 56 * 2) + 64 * 16 * 6 + kBeside);
+  EXPECT_EQ(parts.activations, 512U * (52 * 4 + 16 * 4 + 56 * 2) + 64 * 16 * 2 + kBeside)
+      << "in float32 what attention gives, as a head of 4 is no whole block";
   EXPECT_EQ(parts.logits, 64U * 50 * 4) << "of 32 sequences and 32 ids that are scored";
   EXPECT_EQ(parts.context + parts.workspace, 0U);
   workload.dtype = "fp32";
@@ -291,7 +293,7 @@ TEST(StageMemory, ACacheIn8BitsIsWhatTheEngineHolds) {
 
 // Every matrix in blocks of 32 inputs, each 34 bytes: one block where there are 16 or 24 of them.
 // Outputs are in panels of 16, as in any precision. What products read: in blocks of 32 + 16 bytes,
-// and in float32 but for what goes into down.
+// and what attention gives in float32, too, since a head of 4 is no whole block.
 TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   const auto model = tied_decoder();
   auto share = whole(model);
@@ -299,9 +301,9 @@ TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   constexpr std::uint64_t kMatrices = 34 * (2 * (4 * 16 + 2 * 32 + 16) + 64);
   constexpr std::uint64_t kTable = 50 * 16 * 2;
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
-  // Scratch; sampling; gate and up.
-  constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 20 * 50 + 128 * 80 * 2 * 4;
-  constexpr std::uint64_t kRows = 512 * (52 * 4 + 32 * 4 + 3 * 48) + 64 * (16 * 4 + 48);
+  // Scratch; sampling; gate and up; results of 24 rows in heads of 4.
+  constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 20 * 50 + 128 * 80 * 2 * 4 + 24 * 4 * 4;
+  constexpr std::uint64_t kRows = 512 * (52 * 4 + 16 * 4 + 3 * 48) + 64 * 48;
   auto workload = generate(3, 32);
   workload.dtype = "int8";
   const auto parts = memory(model, workload, share);
