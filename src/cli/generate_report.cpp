@@ -21,7 +21,7 @@ std::string megabytes(std::uint64_t bytes) {
 }
 
 // The time of the prompt stands apart, because it grows with the prompt and not with the reply.
-std::string speed(const GenerateReport& report) {
+std::string speed(const GenerateOptions& options, const GenerateReport& report) {
   if (report.end == GenerateEnd::Interrupted && report.reply_tokens == 0) {
     return "stopped before the first token";
   }
@@ -31,6 +31,11 @@ std::string speed(const GenerateReport& report) {
   if (report.times) {
     text += fmt::format("; first token after {:.2f} s, {:.2f} s of it for the prompt",
                         report.times->first_token_seconds, report.times->prefill_seconds);
+  }
+  if (report.end == GenerateEnd::Interrupted) text += "; stopped";
+  if (report.end == GenerateEnd::Length) {
+    const bool is_context_full = report.reply_tokens < options.token_limit;
+    text += is_context_full ? "; the context has no room for more" : "; max-tokens is reached";
   }
   return text;
 }
@@ -69,7 +74,7 @@ void put(Json& json, const char* key, const std::optional<T>& value) {
 
 std::string generate_report_text(const GenerateOptions& options, const GenerateReport& report,
                                  std::size_t width) {
-  auto text = speed(report) + place(options, report);
+  auto text = speed(options, report) + place(options, report);
   if (report.reply_tokens > 0 && options.sampling.temperature > 0) {
     text += fmt::format("; seed {}", options.sampling.seed);
   }

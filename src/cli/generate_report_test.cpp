@@ -15,8 +15,8 @@ std::string unbroken_text(const GenerateOptions& options, const GenerateReport& 
 
 GenerateReport whole_report() {
   GenerateReport report;
-  report.end = GenerateEnd::Length;
   report.prompt_tokens = 37;
+  report.end = GenerateEnd::StopToken;
   report.reply_tokens = 5;
   report.decoder =
       GenerateDecoder{.weights_bytes = 90'000'000, .thread_count = 4, .decoder_class = "decoder.1"};
@@ -41,6 +41,22 @@ TEST(GenerateReportText, TellsWhatAReplyTook) {
   drawn.sampling.temperature = 1;
   drawn.sampling.seed = 7;
   EXPECT_TRUE(unbroken_text(drawn, whole_report()).ends_with("worker 120 MB; seed 7\n"));
+}
+
+// Whoever reads a text that breaks off looks for why.
+TEST(GenerateReportText, TellsWhatCutAReplyShort) {
+  const auto first_line = [](GenerateEnd end, std::uint32_t token_limit) {
+    GenerateOptions options;
+    options.token_limit = token_limit;
+    auto report = whole_report();
+    report.end = end;
+    const auto text = unbroken_text(options, report);
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_TRUE(first_line(GenerateEnd::StopString, 5).ends_with("for the prompt"));
+  EXPECT_TRUE(first_line(GenerateEnd::Length, 5).ends_with("; max-tokens is reached"));
+  EXPECT_TRUE(first_line(GenerateEnd::Length, 6).ends_with("; the context has no room for more"));
+  EXPECT_TRUE(first_line(GenerateEnd::Interrupted, 6).ends_with("; stopped"));
 }
 
 // A table of embeddings is read where it lies: muster plan counts it, and whoever compares the two
@@ -99,7 +115,10 @@ TEST(GenerateReportJson, HasNoKeysOfWhatWasNotMeasured) {
   EXPECT_EQ(little["finish_reason"], "interrupted");
   EXPECT_EQ(little["prompt_tokens"], 37);
   EXPECT_EQ(little["kv_cache_dtype"], "auto");
-  const auto all = nlohmann::json::parse(generate_report_json({}, whole_report(), "so"));
+  auto stopped = whole_report();
+  stopped.end = GenerateEnd::StopString;
+  const auto all = nlohmann::json::parse(generate_report_json({}, stopped, "so"));
+  EXPECT_EQ(all["finish_reason"], "stop") << "as the server says it";
   for (const auto* key : {"decoder_class", "threads", "first_token_seconds", "prefill_seconds",
                           "decode_seconds", "weights_bytes", "cache_bytes", "worker_bytes"}) {
     EXPECT_FALSE(little.contains(key)) << key;

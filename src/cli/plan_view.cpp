@@ -52,9 +52,10 @@ std::string shape_text(const Plan& plan) {
                      plan.tensor_parallel, plan.tensor_parallel == 1 ? "" : "s");
 }
 
+// Where weights would lie on disk, the room beside them would be read as what fits: left out.
 std::string limits_text(const Plan& plan, const TerminalInfo& terminal) {
   std::string text;
-  if (plan.batch_max && plan.context_max) {
+  if (plan.verdict.fit != Fit::No && plan.batch_max && plan.context_max) {
     text = indented(fmt::format("room for {}, or a context of {} tokens",
                                 *plan.batch_max >= kPlanBatchMax
                                     ? std::string("any batch")

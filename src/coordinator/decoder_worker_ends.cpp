@@ -151,9 +151,13 @@ void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
                                    .is_at_fault = group.was_at_fault};
   const auto delay = group.restarts.on_death(now, ended).value_or(Duration{0});
   group.restart_at = now + delay;
+  std::string resumed;
+  if (stream_count > 0) {
+    resumed = stream_count == 1 ? "1 reply is resumed, "
+                                : fmt::format("{} replies are resumed, ", stream_count);
+  }
   parts_.on_notice(
-      fmt::format("worker ended with {}; {} replies go on elsewhere, restart {}", death.reason,
-                  stream_count,
+      fmt::format("worker ended with {}; {}restart {}", death.reason, resumed,
                   delay == Duration{0} ? "at once" : fmt::format("in {:.1f} s", seconds(delay))),
       index);
 }

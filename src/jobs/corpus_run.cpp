@@ -124,10 +124,11 @@ Error CorpusRun::stopped(const Error& error) {
 }
 
 // What has been written is with the reader, and of what waits nothing can be resumed. A reader that
-// takes nothing still holds the one write that is under way; a second Ctrl-C ends the process.
+// takes nothing still holds the one write that is under way; a second Ctrl-C ends the process. Of a
+// stream that has failed nobody knows how much of the last piece has come through.
 Error CorpusRun::stopped_stream(const Error& error) {
   if (error.kind == ErrorKind::Cancelled) writer_->drop_waiting();
-  (void)writer_->commit();
+  if (!writer_->commit()) return error;
   take_counts();
   const auto count = progress_.text_count;
   return Error{

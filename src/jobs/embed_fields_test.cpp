@@ -249,5 +249,18 @@ TEST_F(EmbedFieldsTest, ARunThatEndsEarlySaysHowManyRowsAStreamHas) {
   EXPECT_TRUE(message.ends_with(" rows were written before that")) << message;
 }
 
+// As of a full disk: what had gone into a buffer has not come through.
+TEST_F(EmbedFieldsTest, OfAStreamThatFailsNoRowsAreSaidToBeWritten) {
+  write_input("in.txt", "a\nb\nc\n");
+  options_.stream = stream(StreamFormat::Jsonl);
+  options_.stream->flush = []() -> Status {
+    return Error{ErrorKind::ResourceExhausted,
+                 "standard output: cannot write: No space left on device"};
+  };
+  const auto report = run();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message, "standard output: cannot write: No space left on device");
+}
+
 }  // namespace
 }  // namespace muster

@@ -141,7 +141,7 @@ std::string_view generate_end_name(GenerateEnd end) {
     case GenerateEnd::StopToken:
       return "stop";
     case GenerateEnd::StopString:
-      return "stop string";
+      return "stop";
     case GenerateEnd::Length:
       return "length";
     case GenerateEnd::Interrupted:

@@ -42,7 +42,7 @@ enum class GenerateEnd : std::uint8_t {
   Interrupted,
 };
 
-/// "stop", "stop string", "length", "interrupted".
+/// "stop" of a token and of a string, "length", "interrupted".
 std::string_view generate_end_name(GenerateEnd end);
 
 /// The end of a reply whose text is finished: a stop string may be whole only with what was held

@@ -203,6 +203,12 @@ Result<fs::path> find_model(std::string_view model) {
   const fs::path folder{std::string(model)};
   std::error_code ignored;
   if (fs::is_directory(folder, ignored)) return folder;
+  if (model.ends_with(".gguf") && fs::is_regular_file(folder, ignored)) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: a GGUF file is a model that generates (muster generate, muster "
+                             "serve NAME=FILE); one that embeds is a model folder",
+                             model)};
+  }
   if (fs::exists(folder, ignored)) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{}: {}, not a model folder", model, kind_of_file(folder))};

@@ -240,6 +240,13 @@ TEST_F(ModelFolderTest, AnUnknownNameSaysWhereItLookedAndWhatIsNearest) {
             "BGE-m3: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
                 "; fetch it by muster pull BAAI/bge-m3");
   EXPECT_EQ(find_model("../../x/y").error().message, "../../x/y: no such model folder");
+  const auto file = (root_ / "chat.gguf").string();
+  ASSERT_TRUE(write_file_atomically(file, "GGUF"));
+  EXPECT_EQ(find_model(file).error().kind, ErrorKind::Unsupported);
+  EXPECT_EQ(find_model(file).error().message,
+            file +
+                ": a GGUF file is a model that generates (muster generate, muster serve "
+                "NAME=FILE); one that embeds is a model folder");
 }
 
 // As huggingface_hub 2.x reads them: constants.py.

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "net/http_server.h"
+#include "net/socket_address.h"
 
 namespace muster {
 
@@ -19,6 +20,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   if (has_brackets) host = host.substr(1, host.size() - 2);
   // Without brackets it is not clear where an IPv6 address ends.
   if (host.empty() || (!has_brackets && host.find(':') != std::string_view::npos)) return wrong;
+  if (host != "localhost" && !SocketAddress::parse(std::string(host))) return wrong;
 
   ListenAddress address;
   address.host = host;

@@ -23,8 +23,9 @@ TEST(ParseListenAddress, TakesAnAddressAndAPort) {
 }
 
 TEST(ParseListenAddress, ShowsTheRightForm) {
-  for (const char* text : {"", ":9400", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:9400",
-                           "127.0.0.1:9400x", "127.0.0.1:-1", "[]:1"}) {
+  for (const char* text :
+       {"", ":9400", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:9400", "127.0.0.1:9400x",
+        "127.0.0.1:-1", "[]:1", "300.1.1.1:9400", "host:9400"}) {
     SCOPED_TRACE(text);
     const auto address = parse_listen_address(text);
     ASSERT_FALSE(address);
