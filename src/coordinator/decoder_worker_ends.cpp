@@ -151,13 +151,13 @@ void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
                                    .is_at_fault = group.was_at_fault};
   const auto delay = group.restarts.on_death(now, ended).value_or(Duration{0});
   group.restart_at = now + delay;
-  std::string resumed;
+  std::string lost;
   if (stream_count > 0) {
-    resumed = stream_count == 1 ? "1 reply is resumed, "
-                                : fmt::format("{} replies are resumed, ", stream_count);
+    lost =
+        stream_count == 1 ? "it had 1 reply, " : fmt::format("it had {} replies, ", stream_count);
   }
   parts_.on_notice(
-      fmt::format("worker ended with {}; {}restart {}", death.reason, resumed,
+      fmt::format("worker ended with {}; {}restart {}", death.reason, lost,
                   delay == Duration{0} ? "at once" : fmt::format("in {:.1f} s", seconds(delay))),
       index);
 }

@@ -73,7 +73,7 @@ TEST_F(DecoderWorkersTest, AWorkerThatDiesGivesItsStreamsAwayBeforeItIsGone) {
   EXPECT_EQ(start_count(0), 1U) << "it is not gone yet";
   EXPECT_EQ(workers_->view(0).reason, "its worker ended with signal 9 (Killed) from outside");
   die(0, kKilled);
-  EXPECT_NE(notices_.find("; 3 replies are resumed, restart "), std::string::npos) << notices_;
+  EXPECT_NE(notices_.find("; it had 3 replies, restart "), std::string::npos) << notices_;
 }
 
 TEST_F(DecoderWorkersTest, AWorkerThatDiesWhileItDrainsIsNotStartedAgain) {

@@ -139,7 +139,6 @@ Status check_prompt_text(const char* what, std::string_view text) {
 std::string_view generate_end_name(GenerateEnd end) {
   switch (end) {
     case GenerateEnd::StopToken:
-      return "stop";
     case GenerateEnd::StopString:
       return "stop";
     case GenerateEnd::Length:

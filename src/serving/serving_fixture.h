@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -91,7 +90,8 @@ class InferenceServiceTest : public testing::Test {
       std::ifstream list(thread.path() / "children");
       for (int pid = 0; list >> pid;) {
         std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-        const std::string stat(std::istreambuf_iterator<char>(file), {});
+        std::string stat;  // empty of one that has ended meanwhile
+        std::getline(file, stat);
         const auto name_end = stat.rfind(')');
         if (name_end != std::string::npos && stat.substr(name_end, 3) == ") T") return true;
       }

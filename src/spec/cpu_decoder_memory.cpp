@@ -204,8 +204,8 @@ InputForms input_forms(const ModelDescription& model, DecoderPrecision precision
 std::uint64_t pass_bytes(const ModelDescription& model, const CpuDecoderRun& run) {
   const auto& spec = *model.decoder;
   auto forms = input_forms(model, run.precision);
-  if (spec.head_size % kBlockInputs != 0)
-    forms.attended.fp32 = true;  // its heads are no whole blocks
+  // Heads that are no whole blocks come as float32.
+  if (spec.head_size % kBlockInputs != 0) forms.attended.fp32 = true;
   const std::uint64_t hidden = spec.hidden_size;
   const std::uint64_t queries = std::uint64_t{spec.head_count} * spec.head_size;
   const std::uint64_t keys = std::uint64_t{spec.kv_head_count} * spec.head_size;

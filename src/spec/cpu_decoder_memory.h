@@ -82,12 +82,13 @@ struct CpuDecoderStep {
 ///   pass     R 4 (h + (q + 2 k) + 2 p), and R 4 h where parts have a norm behind them
 ///            + rows(R, h), twice where the parts run side by side
 ///            + rows(R, q) + rows(R, f) + rows(logits_rows, h) + threads x room
-///            + threads x max(h, 24 x head size) 4
+///            + threads x row room
 ///   rows     (n, s), in each form that a product of theirs reads: float32 4 n s, of q also where
 ///            heads are not whole blocks of 32; bf16 2 n up2(s); blocks n up32(s) / 32 x (32 + 16):
 ///            quants, scale, sums
 ///   room     of a piece of the feed-forward part's first product: min(R, 128) x 80 x 4, and as
 ///            much again where it is gated
+///   row room max(h, 24 x head size) 4: a normed row, or what attention gives of 24 rows
 ///   scratch  threads x attention_rows x P x 4; where up16(positions of the longest sequence)
 ///            outgrows P, P becomes one and a half of that
 ///   logits   logits_rows V 4

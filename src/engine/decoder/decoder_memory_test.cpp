@@ -172,8 +172,9 @@ INSTANTIATE_TEST_SUITE_P(All, DecoderMemoryTest,
 /// A GGUF file of a Llama whose matrices are of several types; the numbers do not matter.
 class MixedFile {
  public:
-  // head: ggml's number of its type; nullopt: tied.
-  MixedFile(const std::string& name, std::optional<std::uint32_t> head)
+  // head: ggml's number of its type; nullopt: tied. head_size: of attention.
+  MixedFile(const std::string& name, std::optional<std::uint32_t> head,
+            std::uint32_t head_size = 16)
       : path_(std::filesystem::path(testing::TempDir()) /
               (name + "." + std::to_string(::getpid()) + ".gguf")) {
     add("token_embd.weight", {kWidth, kVocab}, kQ4_1);
@@ -187,13 +188,13 @@ class MixedFile {
         .key("llama.embedding_length", static_cast<std::uint32_t>(kWidth))
         .key("llama.block_count", std::uint32_t{2})
         .key("llama.feed_forward_length", static_cast<std::uint32_t>(kFeedForward))
-        .key("llama.attention.head_count", std::uint32_t{4})
-        .key("llama.attention.head_count_kv", std::uint32_t{2})
-        .key("llama.attention.key_length", std::uint32_t{16})
-        .key("llama.attention.value_length", std::uint32_t{16})
+        .key("llama.attention.head_count", static_cast<std::uint32_t>(kWidth / head_size))
+        .key("llama.attention.head_count_kv", static_cast<std::uint32_t>(kKeys / head_size))
+        .key("llama.attention.key_length", head_size)
+        .key("llama.attention.value_length", head_size)
         .key("llama.attention.layer_norm_rms_epsilon", 1e-5F)
         .key("llama.rope.freq_base", 10000.0F)
-        .key("llama.rope.dimension_count", std::uint32_t{16});
+        .key("llama.rope.dimension_count", head_size);
     for (const auto& tensor : tensors_) {
       writer.tensor(tensor.name, tensor.shape, tensor.type, tensor.offset);
     }
@@ -274,6 +275,11 @@ class MixedFile {
 // Each kind of rows is made in the forms that its own products read, and in no other.
 TEST(DecoderMemory, MatricesOfSeveralTypesAreCountedEachInItsOwn) {
   compare_all("mixed", MixedFile("decoder_memory_mixed", MixedFile::kF32).options());
+}
+
+// What attention gives of a head of 32 is put into a product's blocks at once.
+TEST(DecoderMemory, HeadsOfWholeBlocksAreNotKeptInFloat32) {
+  compare_all("mixed-32", MixedFile("decoder_memory_heads", MixedFile::kF32, 32).options());
 }
 
 TEST(DecoderMemory, ATiedHeadIsPackedBesideItsTable) {

@@ -45,7 +45,7 @@ void deal(std::vector<Item>& items, std::size_t share_count) {
   items = std::move(dealt);
 }
 
-// Rows that come as float32, whatever is read of them.
+// With rows that are needed in float32, whatever products read of them.
 RowForms and_fp32(RowForms forms) {
   forms.fp32 = true;
   return forms;
@@ -68,7 +68,7 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
   if (spec.has_post_norms) part_ = CountedArray<float>(row_count_max * hidden);
   qkv_ = CountedArray<float>(row_count_max * (query_size_ + 2 * key_size_));
   auto forms = forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up);
-  if (!layers.front().experts.empty()) forms = and_fp32(forms);  // which choose their rows
+  if (!layers.front().experts.empty()) forms = and_fp32(forms);  // from which theirs are gathered
   normed_ = RowBuffer(row_count_max, hidden, forms);
   if (spec.is_parallel) second_normed_ = RowBuffer(row_count_max, hidden, forms);
   is_attended_by_heads_ = spec.head_size % kBlockInputs == 0;

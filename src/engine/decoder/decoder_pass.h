@@ -53,7 +53,7 @@ class DecoderPass {
   void attend_item(const AttentionItem& item, std::size_t index, std::size_t member,
                    std::span<const StepSequence> sequences, const KvPool& pool);
   void feed_forward(std::size_t index);
-  void norm_rows(const NormVectors& norm, RowBuffer& out);
+  void norm_rows(const NormVectors& norm_vectors, RowBuffer& out);
   void add_part(const PanelMatrix& matrix, const RowBuffer& x, const NormVectors& post_norm);
   void norm(const NormVectors& norm, const float* x, float* out) const;
   void head(float* logits);

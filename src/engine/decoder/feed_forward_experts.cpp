@@ -50,7 +50,7 @@ FeedForwardExperts::FeedForwardExperts(const DecoderSpec& spec,
       rows_(spec.expert_count),
       gated_product_(spec, team, row_count_max),
       part_(row_count_max * spec.hidden_size) {
-  RowForms into_up{.fp32 = true};  // gathered so
+  RowForms into_up;
   RowForms into_down;
   for (const auto& layer : layers) {
     for (const auto& expert : layer.experts) {

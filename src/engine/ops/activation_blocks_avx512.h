@@ -69,10 +69,11 @@ struct LanePairs {
   return _mm_shuffle_epi32(sums, 0xd8);
 }
 
-/// What stands behind the quants of four blocks, of which kBlocks are there.
 static_assert(offsetof(ActivationBlock, scale) == 32 &&
               offsetof(ActivationBlock, scaled_sum) == 36 && offsetof(ActivationBlock, sum) == 40 &&
               offsetof(ActivationBlock, minus_128_sum) == 44);
+
+/// What stands behind the quants of four blocks, of which kBlocks are there.
 template <std::size_t kBlocks>
 [[gnu::always_inline]] inline void put_scales_and_sums(__m128 scales, __m128i sums,
                                                        ActivationBlock* blocks) {

@@ -15,9 +15,9 @@ namespace muster::engine {
 
 inline constexpr std::size_t kPairPanels = 2;
 
-/// From so many rows on. Source: SmolLM2-135M on two cores of a Zen 5: prefill is 7 % faster with
-/// it in Q8_0 and 6 % in Q4_1, a step of 16 streams 5 % and 4 %, of 32
-/// streams 9 % and 8 %; with 8 rows it is 5 % slower.
+/// From so many rows on. Source: SmolLM2-135M on two cores of a Zen 5, in Q8_0 and in Q4_1: prefill
+/// is 7 % and 6 % faster with it, a step of 16 streams 5 % and 4 %, of 32 streams 9 % and 8 %; with
+/// 8 rows it is 5 % slower.
 inline constexpr std::size_t kPairRowsLeast = 13;
 
 /// Integer sums of one block of two panels for kRows rows, as `sum_block` has them. blocks: of the

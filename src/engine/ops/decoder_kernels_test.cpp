@@ -150,8 +150,8 @@ TEST(DecoderKernelsTest, QuantsAreWithinHalfAStep) {
   }
 }
 
-// Some take several blocks at once. Every number of blocks; one of them is zero, one too small for
-// a scale, and one has a scale that is denormal and a reciprocal.
+// Some take several blocks at once. Every number of blocks; from three on one is zero, one too
+// small for a scale, and the last has a scale that is denormal and a reciprocal.
 TEST(DecoderKernelsTest, BlocksAreTheSameInEveryInstructionSet) {
   const auto all = decoder_kernels_available();
   for (std::size_t count = 1; count <= 9; ++count) {

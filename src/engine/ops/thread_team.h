@@ -39,11 +39,11 @@ class ThreadTeam {
   /// How many helpers sleep now. Threads: any.
   std::size_t sleeper_count() const { return sleeping_.load(); }
 
-  /// Calls `item(index, member)` for every index below `count`, each once, where a member begins
-  /// with its own share (ClaimedItems), in any thread of the
-  /// team (`member` says which: 0 to size() - 1), and returns when all have returned. What an item
-  /// throws is thrown here, of several items what one of them does, when none is at work any more;
-  /// some may not have been called then.
+  /// Calls `item(index, member)` for every index below `count`, each once, in any thread of the
+  /// team (`member` says which: 0 to size() - 1); a member begins with its own share
+  /// (ClaimedItems). Returns when all have returned. What an item throws is thrown here, of several
+  /// items what one of them does, when none is at work any more; some may not have been called
+  /// then.
   template <typename Item>
   void share(std::size_t count, Item&& item) {
     if (helpers_.empty() || count < 2) {

@@ -246,8 +246,9 @@ ModelDescription tied_decoder() {
 // 16 x 16 each, gate and up 32 x 16, down 16 x 24; the head 64 x 16, which is packed beside the
 // table of 50 x 16. Norms have 8 bytes an element. A row of the 512: the state of 16, 32 queries,
 // keys and values, 2 x 2 cosines and sines; and what products read in bfloat16, 16, 16 and 24, the
-// first two in float32 as well. Six rows of attention share 1.5 x 32 positions. Each of two lanes
-// has room for gate and up of 128 rows and 80 columns.
+// second in float32 as well, as a head of 4 is no whole block. Six rows of attention share 1.5 x 32
+// positions. Each of two lanes has room for gate and up of 128 rows and 80 columns, and for what
+// attention gives of 24 rows.
 TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
   const auto model = tied_decoder();
   auto share = whole(model);
