@@ -22,6 +22,7 @@
 #include "cli/decoder_flags.h"
 #include "cli/find_machine.h"
 #include "cli/flag_number.h"
+#include "cli/generate_report.h"
 #include "cli/interrupt.h"
 #include "cli/message_reader.h"
 #include "cli/messages.h"
@@ -206,11 +207,7 @@ class ChatLoop {
     if (reply.reply_tokens > 1 && reply.decode_seconds > 0) {
       text += fmt::format(", {:.1f} tokens/s", (reply.reply_tokens - 1) / reply.decode_seconds);
     }
-    if (reply.end == GenerateEnd::Interrupted) text += "; stopped";
-    if (reply.end == GenerateEnd::Length) {
-      text +=
-          reply.is_context_full ? "; the context has no room for more" : "; max-tokens is reached";
-    }
+    text += cut_words(reply.end, reply.is_context_full);
     say(text);
   }
 

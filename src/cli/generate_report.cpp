@@ -32,11 +32,7 @@ std::string speed(const GenerateOptions& options, const GenerateReport& report) 
     text += fmt::format("; first token after {:.2f} s, {:.2f} s of it for the prompt",
                         report.times->first_token_seconds, report.times->prefill_seconds);
   }
-  if (report.end == GenerateEnd::Interrupted) text += "; stopped";
-  if (report.end == GenerateEnd::Length) {
-    const bool is_context_full = report.reply_tokens < options.token_limit;
-    text += is_context_full ? "; the context has no room for more" : "; max-tokens is reached";
-  }
+  text += cut_words(report.end, report.reply_tokens < options.token_limit);
   return text;
 }
 
@@ -71,6 +67,12 @@ void put(Json& json, const char* key, const std::optional<T>& value) {
 }
 
 }  // namespace
+
+std::string_view cut_words(GenerateEnd end, bool is_context_full) {
+  if (end == GenerateEnd::Interrupted) return "; stopped";
+  if (end != GenerateEnd::Length) return "";
+  return is_context_full ? "; the context has no room for more" : "; max-tokens is reached";
+}
 
 std::string generate_report_text(const GenerateOptions& options, const GenerateReport& report,
                                  std::size_t width) {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/file.h"
 #include "serving/inference_service.h"
 #include "tokenizer/tokenizer.h"
 
@@ -89,11 +90,10 @@ class InferenceServiceTest : public testing::Test {
     for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
       std::ifstream list(thread.path() / "children");
       for (int pid = 0; list >> pid;) {
-        std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-        std::string stat;  // empty of one that has ended meanwhile
-        std::getline(file, stat);
-        const auto name_end = stat.rfind(')');
-        if (name_end != std::string::npos && stat.substr(name_end, 3) == ") T") return true;
+        const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+        if (!stat) continue;  // it has ended meanwhile
+        const auto name_end = stat->rfind(')');
+        if (name_end != std::string::npos && stat->substr(name_end, 3) == ") T") return true;
       }
     }
     return false;

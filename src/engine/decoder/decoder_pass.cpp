@@ -33,8 +33,9 @@ template <typename Item>
 void deal(std::vector<Item>& items, std::size_t share_count) {
   std::vector<Item> dealt(items.size());
   std::vector<std::size_t> next;
-  for (std::size_t i = 0; i <= share_count; ++i)
+  for (std::size_t i = 0; i <= share_count; ++i) {
     next.push_back(share_begin(i, share_count, items.size()));
+  }
   const auto ends = next;
   std::size_t share = 0;
   for (const auto& item : items) {
@@ -232,9 +233,8 @@ void DecoderPass::norm_rows(const NormVectors& norm_vectors, RowBuffer& out) {
   for_rows(row_count_, [&](std::size_t row, std::size_t member) {
     const float* values = hidden_.get() + row * hidden;
     if (norm_vectors.is_there()) {
-      float* normed = out.has_fp32() ? out.row(row) : rooms_[member].get();
-      norm(norm_vectors, values, normed);
-      values = normed;
+      norm(norm_vectors, values, rooms_[member].get());
+      values = rooms_[member].get();
     }
     out.put(kernels_, row, 0, hidden, values);
   });

@@ -17,7 +17,7 @@ RowBuffer::RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms
 
 void RowBuffer::put(const DecoderKernels& kernels, std::size_t index, std::size_t begin,
                     std::size_t count, const float* values) {
-  if (has_fp32() && values != row(index) + begin) {
+  if (fp32_.size() > 0 && values != row(index) + begin) {
     std::copy_n(values, count, row(index) + begin);
   }
   if (bf16_.size() > 0) {

@@ -34,7 +34,6 @@ class RowBuffer {
   RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms);
 
   std::size_t size() const { return size_; }
-  bool has_fp32() const { return fp32_.size() > 0; }
   /// Needs: float32 among the forms.
   float* row(std::size_t index) { return fp32_.get() + index * size_; }
 

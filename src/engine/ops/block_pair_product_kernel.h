@@ -69,10 +69,9 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
     }
   }
   const ActivationBlock* of_rows = x.blocks + row * block_count;
-  std::size_t fetched = next.begin == nullptr ? block_count : next.strip;
+  auto turns = next.turns(block_count);
   for (std::size_t b = 0; b < block_count; ++b, ++of_rows) {
-    if (b == fetched) {
-      fetched += next.strips;
+    if (turns.is_at(b)) {
       fetch_step<Layout::kBytes, kPairPanels>(next.begin, weight.panel_bytes(), b);
     }
     const std::byte* blocks[kPairPanels];

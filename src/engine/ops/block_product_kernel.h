@@ -67,13 +67,12 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows, bool kIsAlone>
     sums[i] = first_sums<Ops>(weight, panel);
   }
   const std::byte* from = weight.panel(panel);
-  std::size_t fetched = next.begin == nullptr ? block_count : next.strip;
+  auto turns = next.turns(block_count);
   const ActivationBlock* of_rows = x.blocks + row * block_count;
   for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes, ++of_rows) {
     if (kIsAlone) {
       fetch_along<Block::kBytes>(from, weight.panel(panel_end), x.next_panels);
-    } else if (b == fetched) {
-      fetched += next.strips;
+    } else if (turns.is_at(b)) {
       fetch<Block::kBytes>(next.begin, b * Block::kBytes);
     }
     const Block block(from);
