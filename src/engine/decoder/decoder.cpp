@@ -21,7 +21,7 @@ namespace muster::engine {
 namespace {
 
 // Raise it with every change that can move a bit of a logit. One for each kind of device.
-constexpr int kDecoderVersion = 2;
+constexpr int kDecoderVersion = 3;
 constexpr int kGpuDecoderVersion = 2;
 
 Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }

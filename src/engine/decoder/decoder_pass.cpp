@@ -62,7 +62,8 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
       team_(team),
       kernels_(kernels),
       query_size_(std::size_t{spec.head_count} * spec.head_size),
-      key_size_(std::size_t{spec.kv_head_count} * spec.head_size) {
+      key_size_(std::size_t{spec.kv_head_count} * spec.head_size),
+      fetches_(team.size()) {
   const auto& layers = weights.layers;
   const std::size_t hidden = spec.hidden_size;
   hidden_ = CountedArray<float>(row_count_max * hidden);
@@ -105,6 +106,7 @@ void DecoderPass::for_rows(std::size_t count, Each&& each) {
 void DecoderPass::run(std::span<const StepSequence> sequences, KvPool& pool, float* logits) {
   place_rows(sequences);
   cut_attention(sequences);
+  list_fetches(sequences, pool);
   embed(sequences);
   for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) {
     attend(layer, sequences, pool);
@@ -192,6 +194,27 @@ void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
   }
 }
 
+// What attention will read of the cache, for the member that is to do it. Few rows leave no time
+// for it, as their products wait for the memory themselves.
+void DecoderPass::list_fetches(std::span<const StepSequence> sequences, const KvPool& pool) {
+  constexpr std::size_t kRowsLeast = 13;  // block_pair_product_kernel.h, kPairRowsLeast
+  fetches_.clear();
+  if (row_count_ < kRowsLeast) return;
+  const std::size_t item_count = attention_items_.size();
+  for (std::size_t member = 0; member < team_.size(); ++member) {
+    const std::size_t end = share_begin(member + 1, team_.size(), item_count);
+    for (std::size_t i = share_begin(member, team_.size(), item_count); i < end; ++i) {
+      const auto& item = attention_items_[i];
+      if (item.begin > 0) continue;  // of the sequence's other rows: they read the same
+      const auto& sequence = sequences[item.sequence];
+      for (std::size_t p = 0; p < sequence.position; p += kKvBlockTokens) {
+        fetches_.add(member, pool.bytes_of(sequence.blocks[p / kKvBlockTokens], 0, item.kv_head));
+      }
+    }
+  }
+  fetches_.begin_layer(0);
+}
+
 // Rotations are worked out here once for all layers.
 // Source: transformers 5.17, LlamaRotaryEmbedding.forward: angles in float32.
 void DecoderPass::embed(std::span<const StepSequence> sequences) {
@@ -245,10 +268,10 @@ void DecoderPass::add_part(const PanelMatrix& matrix, const RowBuffer& x,
                            const NormVectors& post_norm) {
   const std::size_t hidden = spec_.hidden_size;
   if (!post_norm.is_there()) {
-    matrix.multiply(kernels_, team_, x, row_count_, {hidden_.get(), hidden, true});
+    matrix.multiply(kernels_, team_, x, row_count_, {hidden_.get(), hidden, true}, &fetches_);
     return;
   }
-  matrix.multiply(kernels_, team_, x, row_count_, {part_.get(), hidden, false});
+  matrix.multiply(kernels_, team_, x, row_count_, {part_.get(), hidden, false}, &fetches_);
   for_rows(row_count_, [&](std::size_t row, std::size_t) {
     float* part = part_.get() + row * hidden;
     norm(post_norm, part, part);
@@ -260,15 +283,18 @@ void DecoderPass::attend(std::size_t index, std::span<const StepSequence> sequen
   const auto& layer = weights_.layers[index];
   norm_rows(layer.attention_norm, normed_);
   layer.qkv.multiply(kernels_, team_, normed_, row_count_,
-                     {qkv_.get(), query_size_ + 2 * key_size_, false});
+                     {qkv_.get(), query_size_ + 2 * key_size_, false}, &fetches_);
   for_rows(row_count_, [&](std::size_t row, std::size_t) {
     place_keys(layer, index, row, sequences[row_sequences_[row]], pool);
   });
-  if (index + 1 == weights_.layers.size()) keep_wanted_rows(sequences);
+  const bool is_last = index + 1 == weights_.layers.size();
+  if (is_last) keep_wanted_rows(sequences);
   if (spec_.is_parallel) norm_rows(layer.feed_forward_norm, second_normed_);
   team_.share(attention_items_.size(), [&](std::size_t item, std::size_t member) {
     attend_item(attention_items_[item], index, member, sequences, pool);
   });
+  if (is_last) fetches_.clear();
+  fetches_.begin_layer((index + 1) * pool.layer_bytes());
   if (!is_attended_by_heads_) {
     for_rows(row_count_, [&](std::size_t row, std::size_t) {
       attended_.put(kernels_, row, 0, query_size_, attended_.row(row));
@@ -356,7 +382,7 @@ void DecoderPass::feed_forward(std::size_t index) {
   if (!spec_.is_parallel) norm_rows(layer.feed_forward_norm, normed_);
   const RowBuffer& x = spec_.is_parallel ? second_normed_ : normed_;
   if (experts_) return experts_->add(layer, x, row_count_, hidden_.get());
-  gated_product_->run(layer.up, x, row_count_, gated_);
+  gated_product_->run(layer.up, x, row_count_, gated_, &fetches_);
   add_part(layer.down, gated_, layer.feed_forward_post_norm);
 }
 

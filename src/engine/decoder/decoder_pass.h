@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/decoder/cache_fetches.h"
 #include "engine/decoder/decoder_model.h"
 #include "engine/decoder/decoder_weights.h"
 #include "engine/decoder/feed_forward_experts.h"
@@ -46,6 +47,7 @@ class DecoderPass {
   void place_rows(std::span<const StepSequence> sequences);
   void keep_wanted_rows(std::span<const StepSequence> sequences);
   void cut_attention(std::span<const StepSequence> sequences);
+  void list_fetches(std::span<const StepSequence> sequences, const KvPool& pool);
   void embed(std::span<const StepSequence> sequences);
   void attend(std::size_t index, std::span<const StepSequence> sequences, KvPool& pool);
   void place_keys(const DecoderLayer& layer, std::size_t index, std::size_t row,
@@ -69,6 +71,7 @@ class DecoderPass {
   std::vector<std::uint32_t> row_sequences_;  // [rows]: whose token it is
   std::vector<std::uint32_t> row_positions_;  // [rows]
   std::vector<AttentionItem> attention_items_;
+  CacheFetches fetches_;  // what they will read
   std::vector<float> inverse_frequencies_;
   float rotation_scale_ = 1;
   CountedArray<float> hidden_;   // [rows, hidden]: the residual stream

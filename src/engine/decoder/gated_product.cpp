@@ -17,22 +17,29 @@ GatedProduct::GatedProduct(const DecoderSpec& spec, ThreadTeam& team, std::size_
 }
 
 void GatedProduct::run(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count,
-                       RowBuffer& out) {
+                       RowBuffer& out, CacheFetches* fetches) {
   const std::size_t pieces = (spec_.intermediate_size + kColumns - 1) / kColumns;
   const RowShares shares(row_count, team_.size());
   team_.share(shares.count() * pieces, [&](std::size_t index, std::size_t member) {
-    run_piece(up, x, shares.range(index / pieces), index % pieces * kColumns, member, out);
+    run_piece(up, x,
+              {.range = shares.range(index / pieces),
+               .column = index % pieces * kColumns,
+               .member = member,
+               .runs = fetches == nullptr ? nullptr : fetches->of(member)},
+              out);
   });
 }
 
-void GatedProduct::run_piece(const PanelMatrix& up, const RowBuffer& x, RowRange range,
-                             std::size_t column, std::size_t member, RowBuffer& out) {
+void GatedProduct::run_piece(const PanelMatrix& up, const RowBuffer& x, const Piece& piece,
+                             RowBuffer& out) {
+  const auto& [range, column, member, runs] = piece;
   const std::size_t size = spec_.intermediate_size;
   const std::size_t end = std::min(column + kColumns, size);
   float* gate_room = rooms_[member].get();
   for (std::size_t row = range.begin; row < range.end; row += kRows) {
     const std::size_t count = std::min(kRows, range.end - row);
     auto rows = x.rows(row, count);
+    rows.runs = runs;
     // A member takes pieces in their order; the next rows of this piece meet the same panels.
     const std::size_t next = column + kColumns;
     const bool is_last = row + count == range.end;

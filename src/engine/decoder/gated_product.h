@@ -32,12 +32,21 @@ class GatedProduct {
   GatedProduct(const DecoderSpec& spec, ThreadTeam& team, std::size_t row_count_max);
 
   /// up: outputs of the gate and behind them, where it is gated, as many of the other matrix.
-  /// Shapes: x [rows, hidden]; out [rows, intermediate].
-  void run(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count, RowBuffer& out);
+  /// Shapes: x [rows, hidden]; out [rows, intermediate]. fetches: what each member may fetch
+  /// meanwhile.
+  void run(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count, RowBuffer& out,
+           CacheFetches* fetches = nullptr);
 
  private:
-  void run_piece(const PanelMatrix& up, const RowBuffer& x, RowRange range, std::size_t column,
-                 std::size_t member, RowBuffer& out);
+  /// A piece of 64 columns for some of the rows, by a member of the team.
+  struct Piece {
+    RowRange range;
+    std::size_t column = 0;
+    std::size_t member = 0;
+    FetchRuns* runs = nullptr;
+  };
+
+  void run_piece(const PanelMatrix& up, const RowBuffer& x, const Piece& piece, RowBuffer& out);
 
   const DecoderSpec& spec_;
   ThreadTeam& team_;

@@ -18,16 +18,6 @@ void put_floats(const float* keys, const float* values, std::size_t head_size, s
   std::copy_n(values, head_size, to + head_size * kKvBlockTokens + place * head_size);
 }
 
-// Keys are rounded where the position's values will lie, and go from there to their columns.
-void put_halves(const DecoderKernels& kernels, const float* keys, const float* values,
-                std::size_t head_size, std::size_t place, Float16* to) {
-  const auto halve = kernels.halve_head;
-  Float16* row = to + head_size * kKvBlockTokens + place * head_size;
-  halve(head_size, keys, row);
-  for (std::size_t c = 0; c < head_size; ++c) to[c * kKvBlockTokens + place] = row[c];
-  halve(head_size, values, row);
-}
-
 void put_quants(const DecoderKernels& kernels, const float* keys, const float* values,
                 std::size_t head_size, std::size_t place, std::int8_t* to, float* scales) {
   const auto quantize = kernels.quantize_head;
@@ -73,7 +63,7 @@ void KvPool::put(std::uint32_t block, std::size_t place, std::size_t layer, cons
     if (kept_ == KvCacheDtype::Fp32) {
       put_floats(keys + from, values + from, head_size_, place, wide_.get() + at);
     } else if (kept_ == KvCacheDtype::Fp16) {
-      put_halves(*kernels_, keys + from, values + from, head_size_, place, narrow_.get() + at);
+      kernels_->keep_fp16(head_size_, place, keys + from, values + from, narrow_.get() + at);
     } else {
       put_quants(*kernels_, keys + from, values + from, head_size_, place, quants_.get() + at,
                  scales_.get() + at / head_size_);
@@ -94,6 +84,21 @@ PagedHead<Float16> KvPool::head(std::span<const std::uint32_t> blocks, std::size
 PagedHead<std::int8_t> KvPool::quant_head(std::span<const std::uint32_t> blocks, std::size_t layer,
                                           std::size_t kv_head) const {
   return {quants_.get(), blocks, block_size_, offset(layer, kv_head), head_size_, scales_.get()};
+}
+
+std::size_t KvPool::element_bytes() const {
+  if (kept_ == KvCacheDtype::Fp32) return sizeof(float);
+  return kept_ == KvCacheDtype::Fp16 ? sizeof(Float16) : sizeof(std::int8_t);
+}
+
+std::span<const std::byte> KvPool::bytes_of(std::uint32_t block, std::size_t layer,
+                                            std::size_t kv_head) const {
+  const auto* begin = kept_ == KvCacheDtype::Fp32 ? reinterpret_cast<const std::byte*>(wide_.get())
+                      : kept_ == KvCacheDtype::Fp16
+                          ? reinterpret_cast<const std::byte*>(narrow_.get())
+                          : reinterpret_cast<const std::byte*>(quants_.get());
+  const std::size_t at = block * block_size_ + offset(layer, kv_head);
+  return {begin + at * element_bytes(), head_elements() * element_bytes()};
 }
 
 }  // namespace muster::engine

@@ -51,7 +51,14 @@ class KvPool {
   PagedHead<std::int8_t> quant_head(std::span<const std::uint32_t> blocks, std::size_t layer,
                                     std::size_t kv_head) const;
 
+  /// The keys and values of one block, layer and head, without their scales; and what lies between
+  /// two layers.
+  std::span<const std::byte> bytes_of(std::uint32_t block, std::size_t layer,
+                                      std::size_t kv_head) const;
+  std::size_t layer_bytes() const { return kv_head_count_ * head_elements() * element_bytes(); }
+
  private:
+  std::size_t element_bytes() const;
   std::size_t offset(std::size_t layer, std::size_t kv_head) const {
     return (layer * kv_head_count_ + kv_head) * head_elements();
   }

@@ -282,6 +282,25 @@ TEST(KvPool, AKeyOrAValueThatIsNoNumberIsNotLostAndSpoilsNoRowThatDoesNotSeeIt) 
   }
 }
 
+// What is fetched ahead is what attention reads, in each type of numbers.
+TEST(KvPool, BytesOfAHeadAreItsKeysAndValuesAndLayersAreAsFarApart) {
+  const Kept kept(20);
+  for (const auto dtype : {KvCacheDtype::Fp32, KvCacheDtype::Fp16, KvCacheDtype::Int8}) {
+    const KvPool pool(kept.spec, 8, dtype, best_decoder_kernels());
+    const void* begin = dtype == KvCacheDtype::Fp32 ? pool.wide_head(kept.blocks, 1, 2).keys(3)
+                        : dtype == KvCacheDtype::Fp16
+                            ? static_cast<const void*>(pool.head(kept.blocks, 1, 2).keys(3))
+                            : pool.quant_head(kept.blocks, 1, 2).keys(3);
+    const auto bytes = pool.bytes_of(kept.blocks[3], 1, 2);
+    EXPECT_EQ(bytes.data(), begin);
+    const std::size_t element = dtype == KvCacheDtype::Fp32   ? 4
+                                : dtype == KvCacheDtype::Fp16 ? 2
+                                                              : 1;
+    EXPECT_EQ(bytes.size(), 2U * 20 * 16 * element);
+    EXPECT_EQ(pool.bytes_of(kept.blocks[3], 0, 2).data() + pool.layer_bytes(), bytes.data());
+  }
+}
+
 // By hand: 2 x 2 layers x 3 heads x 16 positions are 192 vectors, of 20 bytes and a scale of 4.
 TEST(KvPool, ABlockIsItsVectorsAndTheirScales) {
   const Kept kept(20);

@@ -134,7 +134,8 @@ std::uint64_t PanelMatrix::bytes() const {
 }
 
 void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, const RowBuffer& x,
-                           std::size_t row_count, const ProductOut& out) const {
+                           std::size_t row_count, const ProductOut& out,
+                           CacheFetches* fetches) const {
   struct Item {
     const PanelWeight* weight;
     PanelProduct product;
@@ -155,7 +156,7 @@ void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, cons
   const RowShares shares(row_count, team.size());
   const std::size_t blocks = (shares.longest() + kRowsPerItem - 1) / kRowsPerItem;  // of a share
   const std::size_t item_count = items.size() * blocks * shares.count();
-  team.share(item_count, [&](std::size_t index, std::size_t) {
+  team.share(item_count, [&](std::size_t index, std::size_t member) {
     const Item& item = items[index % items.size()];
     const std::size_t block = index / items.size();
     const RowRange range = shares.range(block / blocks);
@@ -163,6 +164,7 @@ void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, cons
     const std::size_t end = std::min(row + kRowsPerItem, range.end);
     if (row >= end) return;
     auto rows = x.rows(row, end - row);
+    if (fetches != nullptr) rows.runs = fetches->of(member);
     // A member takes its items in their order.
     if (index + 1 < item_count) {
       const Item& then = items[(index + 1) % items.size()];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/decoder/cache_fetches.h"
 #include "engine/decoder/decoder_tensors.h"
 #include "engine/decoder/row_forms.h"
 #include "engine/ops/decoder_kernels.h"
@@ -36,9 +37,11 @@ class PanelMatrix {
   /// The forms of its input rows that the products read.
   RowForms forms() const { return forms_; }
 
-  /// out = x W^T + b (or out += that), shared out over the team by panels and rows.
+  /// out = x W^T + b (or out += that), shared out over the team by panels and rows. fetches: what
+  /// each member may fetch meanwhile.
   void multiply(const DecoderKernels& kernels, ThreadTeam& team, const RowBuffer& x,
-                std::size_t row_count, const ProductOut& out) const;
+                std::size_t row_count, const ProductOut& out,
+                CacheFetches* fetches = nullptr) const;
 
   /// Where the panel of an output begins; null behind the last one.
   const std::byte* panel_of(std::size_t output) const;

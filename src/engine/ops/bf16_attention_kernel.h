@@ -10,6 +10,7 @@
 #include <span>
 
 #include "engine/ops/decoder_kernels.h"
+#include "engine/ops/paged_attention_kernel.h"
 
 namespace muster::engine {
 
@@ -20,7 +21,8 @@ namespace muster::engine {
 //
 // A Strip has, for each of its rows, scores and weights of a chunk, sums (what is weighed so far),
 // totals (of the weights so far, in 16 lanes) and the largest score, and begin and end: what any
-// row of it sees. Its type `Simd` is one of the including file's own.
+// row of it sees; `take_query` keeps a row's query as its scores read it. Its type `Simd` is one of
+// the including file's own.
 
 inline constexpr std::size_t kGroup = 32;   // inputs of a tile: elements of a head, or positions
 inline constexpr std::size_t kChunk = 128;  // scores and weights stay in the first-level cache
@@ -39,6 +41,19 @@ template <typename Simd, int kHalf>
   return Simd::widen(_mm512_extracti64x4_epi64(bits_of(value), kHalf));
 }
 
+/// A row's query, rounded to bf16, for a strip that keeps such: 32 elements at a time.
+template <typename Strip>
+[[gnu::always_inline]] inline void round_query(Strip& strip, std::size_t row, std::size_t head_size,
+                                               const float* query) {
+  using Simd = typename Strip::Simd;
+  for (std::size_t c = 0; c < head_size; c += kGroup) {
+    const std::size_t low = std::min<std::size_t>(head_size - c, 16);
+    const std::size_t high = std::min<std::size_t>(head_size - c - low, 16);
+    strip.put_query(
+        row, c, rounded(Simd::load_first(query + c, low), Simd::load_first(query + c + low, high)));
+  }
+}
+
 template <typename Strip>
 void start_strip(Strip& strip, std::size_t head_size, std::span<const AttentionRow> rows) {
   using Simd = typename Strip::Simd;
@@ -46,12 +61,8 @@ void start_strip(Strip& strip, std::size_t head_size, std::span<const AttentionR
   strip.begin = rows[0].begin;
   strip.end = rows[0].end;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const float* query = rows[i].query;
+    strip.take_query(i, head_size, rows[i].query);
     for (std::size_t c = 0; c < head_size; c += kGroup) {
-      const std::size_t low = std::min<std::size_t>(head_size - c, 16);
-      const std::size_t high = std::min<std::size_t>(head_size - c - low, 16);
-      strip.put_query(
-          i, c, rounded(Simd::load_first(query + c, low), Simd::load_first(query + c + low, high)));
       Simd::store(strip.sums[i] + c, zero);
       Simd::store(strip.sums[i] + c + 16, zero);
     }
@@ -210,6 +221,23 @@ void finish_row(const Strip& strip, std::size_t i, std::size_t head_size, const 
         Simd::multiply_add(Simd::load(strip.sums[i] + c), inverse, Simd::broadcast(0));
     Simd::store_first(row.out + c, value, std::min<std::size_t>(head_size - c, 16));
   }
+}
+
+/// All chunks of a strip. Returns which rows are to be computed once more, alone, a bit each.
+template <typename Strip>
+std::uint32_t attend_chunks(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
+                            const AttentionExtras& extras, Strip& strip) {
+  static_assert(sizeof(strip) <= std::size_t{60} << 10U);  // of the stack
+  for (std::size_t chunk = strip.begin / kChunk * kChunk; chunk < strip.end; chunk += kChunk) {
+    attend_chunk(head, rows, extras, chunk, strip);
+  }
+  std::uint32_t lost = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    finish_row(strip, i, head.head_size, rows[i]);
+    const bool sees_all = rows[i].begin == strip.begin && rows[i].end == strip.end;
+    if (!sees_all && is_lost<typename Strip::Simd>(rows[i], head.head_size)) lost |= 1U << i;
+  }
+  return lost;
 }
 
 }  // namespace muster::engine

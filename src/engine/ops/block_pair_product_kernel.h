@@ -69,8 +69,10 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
     }
   }
   const ActivationBlock* of_rows = x.blocks + row * block_count;
+  const FetchedRun<4> run(x.runs);
   auto turns = next.turns(block_count);
   for (std::size_t b = 0; b < block_count; ++b, ++of_rows) {
+    run.fetch(b);
     if (turns.is_at(b)) {
       fetch_step<Layout::kBytes, kPairPanels>(next.begin, weight.panel_bytes(), b);
     }

@@ -31,6 +31,7 @@
 #include "engine/ops/bf16_attention_kernel.h"
 #include "engine/ops/few_row_attention_kernel.h"
 #include "engine/ops/paged_attention_kernel.h"
+#include "engine/ops/row_kernel.h"
 #include "engine/ops/simd_avx512.h"
 #include "engine/ops/tile_attention_kernel.h"
 
@@ -58,23 +59,6 @@ class FlushDenormals {
   static constexpr unsigned kFlush = 0x8040;  // results (FTZ) and operands (DAZ)
   unsigned before_ = _mm_getcsr();
 };
-
-/// All chunks of a strip. Returns which rows are to be computed once more, alone, a bit each.
-template <typename Strip>
-std::uint32_t attend_chunks(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
-                            const AttentionExtras& extras, Strip& strip) {
-  static_assert(sizeof(strip) <= std::size_t{60} << 10U);  // of the stack
-  for (std::size_t chunk = strip.begin / kChunk * kChunk; chunk < strip.end; chunk += kChunk) {
-    attend_chunk(head, rows, extras, chunk, strip);
-  }
-  std::uint32_t lost = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    finish_row(strip, i, head.head_size, rows[i]);
-    const bool sees_all = rows[i].begin == strip.begin && rows[i].end == strip.end;
-    if (!sees_all && is_lost<SimdAmx>(rows[i], head.head_size)) lost |= 1U << i;
-  }
-  return lost;
-}
 
 template <int kRowTiles, std::size_t kHeadMax>
 [[gnu::noinline]] std::uint32_t attend_by_tiles(const PagedHead<Float16>& head,
@@ -105,10 +89,8 @@ std::uint32_t attend_rows(const PagedHead<Float16>& head, std::span<const Attent
   return attend_by_tiles<1, 128>(head, rows, extras);
 }
 
-}  // namespace
-
-void halve_head_amx(std::size_t size, const float* x, Float16* out) {
-  if (size > kHeadMost) return kAvx512DecoderKernels.halve_head(size, x, out);
+/// Numbers of bf16 in float16: to the nearest, and beyond what both have it stays there.
+void halve_as_bf16(std::size_t size, const float* x, Float16* out) {
   for (std::size_t at = 0; at < size; at += SimdAmx::kWidth) {
     const std::size_t count = std::min(SimdAmx::kWidth, size - at);
     // The second operand is the one that stays where it is not a number.
@@ -120,6 +102,16 @@ void halve_head_amx(std::size_t size, const float* x, Float16* out) {
                              _mm512_cvtps_ph(widened<SimdAmx, 0>(narrow),
                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
+}
+
+}  // namespace
+
+void keep_fp16_amx(std::size_t head_size, std::size_t place, const float* key, const float* value,
+                   Float16* block) {
+  if (head_size > kHeadMost) {
+    return kAvx512DecoderKernels.keep_fp16(head_size, place, key, value, block);
+  }
+  keep_halves(head_size, place, key, value, block, halve_as_bf16);
 }
 
 void attend_fp16_amx(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,

@@ -28,7 +28,7 @@ constexpr DecoderKernels decoder_kernel_table(std::string_view name) {
       .narrow = narrow_row<Simd>,
       .quantize = quantize_row<Simd>,
       .quantize_head = quantize_head_row<Simd>,
-      .halve_head = halve_head_row<Simd>,
+      .keep_fp16 = keep_fp16_rows<Simd>,
       .attend_fp32 = attend_paged<Simd, float>,
       .attend_fp16 = attend_paged<Simd, Float16>,
       .attend_int8 = attend_paged<Simd, std::int8_t>,

@@ -107,15 +107,20 @@ struct DecoderKernels {
   /// nearest, ties to even, the same in every instruction set. Returns d, NaN where a value is not
   /// finite.
   float (*quantize_head)(std::size_t size, const float* x, std::int8_t* quants);
-  /// One head's vector of keys or values as `attend_fp16` reads it: to the nearest, ties to even;
-  /// beyond the largest finite value it stays there. With AMX's tiles, which take heads of up to
-  /// 256, the numbers are those of bfloat16, with 8 significant bits, which float16 holds up to
-  /// 65,280; and what is denormal in float32 is zero.
-  void (*halve_head)(std::size_t size, const float* x, Float16* out);
+  /// Puts one position's key and value of one head into a block of the cache as `attend_fp16` reads
+  /// them, at `place` of its 16; the block's other positions stay. As float16 in the order of
+  /// `PagedHead`, to the nearest, ties to even; beyond the largest finite value they stay there.
+  /// With AMX's tiles, which take heads of up to 256, the numbers are those of bfloat16, with 8
+  /// significant bits, which float16 holds up to 65,280; and what is denormal in float32 is zero.
+  /// In pairs (pair_attention_kernel.h; heads of a multiple of 16 up to 256) neither the numbers
+  /// nor their order are those.
+  void (*keep_fp16)(std::size_t head_size, std::size_t place, const float* key, const float* value,
+                    Float16* block);
 
   /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys; all NaN
-  /// for a row that sees a score that is none. What `attend_fp16` reads comes from `halve_head`; by
-  /// tiles, queries and weights are rounded to bfloat16.
+  /// for a row that sees a score that is none. What `attend_fp16` reads comes from `keep_fp16`; by
+  /// tiles, queries and weights are rounded to bfloat16, in pairs queries to 12 bits of their
+  /// largest element and weights to bfloat16.
   /// scratch: [attention_rows x (longest end rounded up to 16)] floats.
   void (*attend_fp32)(const PagedHead<float>& head, std::span<const AttentionRow> rows,
                       const AttentionExtras& extras, float* scratch);

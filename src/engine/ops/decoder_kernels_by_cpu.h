@@ -29,8 +29,15 @@ void multiply_q4_1_amx(const PanelWeight& weight, std::size_t panel_begin, std::
 void multiply_q8_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out);
 
-// `attend_fp16` by tiles, for a CPU with both extensions as well, and what it reads.
-void halve_head_amx(std::size_t size, const float* x, Float16* out);
+// `attend_fp16` in pairs of 16-bit numbers, for a CPU with both extensions, and what it reads.
+void keep_fp16_avx512_pairs(std::size_t head_size, std::size_t place, const float* key,
+                            const float* value, Float16* block);
+void attend_fp16_avx512_pairs(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
+                              const AttentionExtras& extras, float* scratch);
+
+// The same by tiles, for a CPU with both extensions as well.
+void keep_fp16_amx(std::size_t head_size, std::size_t place, const float* key, const float* value,
+                   Float16* block);
 void attend_fp16_amx(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
                      const AttentionExtras& extras, float* scratch);
 

@@ -32,6 +32,10 @@ struct FewStrip {
   std::size_t begin;
   std::size_t end;
 
+  [[gnu::always_inline]] void take_query(std::size_t row, std::size_t head_size,
+                                         const float* query) {
+    round_query(*this, row, head_size, query);
+  }
   [[gnu::always_inline]] void put_query(std::size_t row, std::size_t at, __m512bh values) {
     Simd::store(queries[row] + at, widened<Simd, 0>(values));
     Simd::store(queries[row] + at + 16, widened<Simd, 1>(values));

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "engine/ops/bfloat16.h"
+#include "engine/ops/fetch_runs.h"
 #include "engine/ops/panel_weight.h"
 
 namespace muster::engine {
@@ -28,6 +29,7 @@ struct ProductRows {
   const ActivationBlock* blocks = nullptr;  // [count, in / 32], in: a multiple of 32
   // Panels that are probably multiplied next, as many as now: may be fetched meanwhile.
   const std::byte* next_panels = nullptr;
+  FetchRuns* runs = nullptr;  // what comes after the products: may be fetched meanwhile
 };
 
 /// Where sums go: out[row * stride + output - first_output].

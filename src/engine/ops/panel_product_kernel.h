@@ -169,8 +169,10 @@ template <typename Ops, std::size_t kRows, std::size_t kPanels>
   const auto* first_row = Ops::row(x, row, in_size);
   const std::size_t row_size = Ops::step_count(in_size) * Ops::kWeights;
   const std::size_t step_count = Ops::step_count(in_size);
+  const TwoFetchedRuns runs(x.runs);
   auto turns = next.turns(step_count);
   for (std::size_t k = 0; k < step_count; ++k, weights += kStep) {
+    runs.fetch(k);
     if (turns.is_at(k)) {
       fetch_step<kStep * sizeof(Weight), kPanels>(next.begin, weight.panel_bytes(), k);
     }

@@ -305,6 +305,38 @@ TEST(PanelProductTest, AnElementIsTheSameBitsHoweverTheWorkIsDivided) {
   }
 }
 
+// A strip of rows takes one run or two of what comes next, none twice, and fetches it: also where
+// that is the end of what may be read. No bit changes.
+TEST(PanelProductTest, WhatIsFetchedMeanwhileChangesNoBit) {
+  constexpr std::size_t kRun = FetchRuns::kLines * FetchRuns::kLine;
+  const std::vector<std::byte> ahead(40 * kRun);
+  std::vector<const std::byte*> begins;
+  for (std::size_t i = 0; i < 20; ++i) begins.push_back(ahead.data() + i * kRun);
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto format : {WeightFormat::Bf16, WeightFormat::Q4_1, WeightFormat::Q8_0}) {
+      std::mt19937 random(9);
+      const std::size_t in = 576, out = 144, count = 20;
+      const TestWeight weight(format, out, in, random);
+      const TestRows x(kernels, count, in, random);
+      const auto whole = multiply(kernels, weight, x);
+      std::vector<float> y(whole.size());
+      FetchRuns runs{
+          .next = begins.data(), .end = begins.data() + begins.size(), .offset = 20 * kRun};
+      auto rows = x.rows(0, count);
+      rows.runs = &runs;
+      kernels.product(format)(weight.packed, 0, weight.packed.panel_count(), rows,
+                              {y.data(), out, false});
+      EXPECT_EQ(y, whole) << kernels.name << " " << weight_format_name(format);
+      const auto taken = runs.next - begins.data();
+      if (kernels.name == "avx512+bf16+vnni") {
+        // Blocks: 4 strips of up to 6 rows for each of 4 pairs of panels, the ninth panel alone.
+        // bf16: all 20, as 4 strips for each of 3 groups of panels take two each.
+        EXPECT_EQ(taken, format == WeightFormat::Bf16 ? 20 : 16) << weight_format_name(format);
+      }
+    }
+  }
+}
+
 // The sums of blocks are exact integers in each, and what is done with them is the same.
 TEST(PanelProductTest, BlocksHaveTheSameBitsByTilesAndByVnni) {
   if (!has_amx_tiles()) GTEST_SKIP() << "this CPU has no AMX, or Linux does not let us use it";

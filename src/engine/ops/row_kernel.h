@@ -210,6 +210,24 @@ void halve_head_row(std::size_t size, const float* x, Float16* out) {
   }
 }
 
+/// A key and a value as `PagedHead` has them; halve(size, x, out) rounds a vector. The key is
+/// rounded where the value will lie, and goes from there to its columns.
+template <typename Halve>
+[[gnu::always_inline]] inline void keep_halves(std::size_t head_size, std::size_t place,
+                                               const float* key, const float* value, Float16* block,
+                                               Halve halve) {
+  Float16* row = block + (kKvBlockTokens + place) * head_size;
+  halve(head_size, key, row);
+  for (std::size_t c = 0; c < head_size; ++c) block[c * kKvBlockTokens + place] = row[c];
+  halve(head_size, value, row);
+}
+
+template <typename Simd>
+void keep_fp16_rows(std::size_t head_size, std::size_t place, const float* key, const float* value,
+                    Float16* block) {
+  keep_halves(head_size, place, key, value, block, halve_head_row<Simd>);
+}
+
 /// Two passes: the largest value, then where it stands first. What is not finite is not zero when
 /// multiplied by zero, and goes before everything.
 template <typename Simd>

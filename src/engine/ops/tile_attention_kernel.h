@@ -40,6 +40,10 @@ struct TileStrip {
   std::size_t begin;  // what any row of the strip sees
   std::size_t end;
 
+  [[gnu::always_inline]] void take_query(std::size_t row, std::size_t head_size,
+                                         const float* query) {
+    round_query(*this, row, head_size, query);
+  }
   [[gnu::always_inline]] void put_query(std::size_t row, std::size_t at, __m512bh values) {
     _mm512_store_si512(queries[at / kGroup][row], bits_of(values));
   }
