@@ -27,7 +27,7 @@ def parse_arguments():
     parser.add_argument("what", nargs="?", default="spine", metavar="NAME[.ROW[,ROW]]",
                         help="a list (%s), or rows of it: spine.4, spine.6,7,8" % ", ".join(LISTS))
     parser.add_argument("--save", action="store_true", help="copy the raw files to benchmarks/results/")
-    parser.add_argument("--long", action="store_true", help="the long form of rows that have one (fuzzing: 10 minutes each)")
+    parser.add_argument("--long", action="store_true", help="the long form of rows that have one (fuzzing: 10 minutes each; generate.14: an hour)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of interleaved measurements (default 5)")
     parser.add_argument("--seed", type=int, default=None, help="of the rows that choose at random; printed")
     parser.add_argument("--anyway", action="store_true",

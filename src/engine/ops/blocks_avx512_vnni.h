@@ -42,6 +42,11 @@ struct BlocksAvx512Vnni {
   static Floats multiply(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
   static void put(Floats sums, std::size_t count, bool adds, float* to) {
+    if (count == 16) {
+      if (adds) sums = _mm512_add_ps(sums, _mm512_loadu_ps(to));
+      _mm512_storeu_ps(to, sums);
+      return;
+    }
     const auto mask = SimdAvx512::mask(count);
     if (adds) sums = _mm512_add_ps(sums, _mm512_maskz_loadu_ps(mask, to));
     _mm512_mask_storeu_ps(to, mask, sums);

@@ -130,6 +130,41 @@ void put_sums(const typename Simd::Vector& sums, std::size_t column_count, bool 
   }
 }
 
+/// Puts whole vectors to what is there, or over it.
+template <typename Simd, bool kAdds, std::size_t kRows, std::size_t kVectors>
+[[gnu::always_inline]] inline void put_whole_group(
+    const typename Simd::Vector (&sums)[kRows][kVectors], float* to, std::size_t stride) {
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i, to += stride) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      auto value = sums[i][v];
+      if constexpr (kAdds) value = Simd::add(value, Simd::load(to + v * Simd::kWidth));
+      Simd::store(to + v * Simd::kWidth, value);
+    }
+  }
+}
+
+/// What a strip has summed, up to `column_count` columns.
+template <typename Simd, std::size_t kRows, std::size_t kVectors>
+[[gnu::always_inline]] inline void put_group(const typename Simd::Vector (&sums)[kRows][kVectors],
+                                             std::size_t column_count, bool adds, float* to,
+                                             std::size_t stride) {
+  if (column_count >= kVectors * Simd::kWidth) {
+    if (adds) return put_whole_group<Simd, true>(sums, to, stride);
+    return put_whole_group<Simd, false>(sums, to, stride);
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i, to += stride) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const std::size_t column = v * Simd::kWidth;
+      if (column >= column_count) break;
+      put_sums<Simd>(sums[i][v], column_count - column, adds, to + column);
+    }
+  }
+}
+
 /// Fetches kBytes of each of kPanels panels: those of step `step`.
 template <std::size_t kBytes, std::size_t kPanels>
 [[gnu::always_inline]] inline void fetch_step(const std::byte* panels, std::size_t panel_bytes,
@@ -158,13 +193,12 @@ template <typename Ops, std::size_t kRows, std::size_t kPanels>
 
   Vector sums[kRows][kVectors];
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kRows; ++i) {
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    const auto first = weight.bias() == nullptr
+                           ? Simd::broadcast(0)
+                           : Simd::load(weight.bias() + panel * kPanelOutputs + v * kWidth);
 #pragma GCC unroll 8
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      sums[i][v] = weight.bias() == nullptr
-                       ? Simd::broadcast(0)
-                       : Simd::load(weight.bias() + panel * kPanelOutputs + v * kWidth);
-    }
+    for (std::size_t i = 0; i < kRows; ++i) sums[i][v] = first;
   }
   const auto* first_row = Ops::row(x, row, in_size);
   const std::size_t row_size = Ops::step_count(in_size) * Ops::kWeights;
@@ -191,16 +225,8 @@ template <typename Ops, std::size_t kRows, std::size_t kPanels>
       }
     }
   }
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < kRows; ++i) {
-    float* to = out.at(row + i, panel * kPanelOutputs);
-#pragma GCC unroll 8
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      const std::size_t column = panel * kPanelOutputs + v * kWidth;
-      if (column >= weight.out_size()) break;
-      put_sums<Simd>(sums[i][v], weight.out_size() - column, out.adds, to + v * kWidth);
-    }
-  }
+  put_group<Simd>(sums, weight.out_size() - panel * kPanelOutputs, out.adds,
+                  out.at(row, panel * kPanelOutputs), out.stride);
 }
 
 /// How many panels fill the registers beside kRowsMax rows.

@@ -4,16 +4,18 @@ import pathlib
 import random
 import re
 import threading
+import time
 
 from generate.replies import OPENINGS, skip_reason
 from generate.streams import ask, decoder_server, metric
 from programs import children_of
 from report import at_most, holds
 
-TITLE = "10,000 random requests, cancelled at random: nothing runs or waits after them, memory is flat"
+TITLE = "10,000 random requests, cancelled at random, and with --long an hour of them: nothing is held after them, memory is flat"
 IS_TIMED = False
 
 REQUESTS, CLIENTS, WARM_UP = 10_000, 32, 1_000
+SOAK_S, PART = 3600, 5_000  # how long in all, and how many between two looks at the memory
 GROWTH_PERCENT = 2
 CONTEXT = "1024"
 
@@ -50,20 +52,36 @@ def run(server, count, seed, ends):
         thread.join()
 
 
+def soak(server, arguments, ends, look):
+    """Parts of requests until an hour has passed since it began."""
+    until, parts = time.monotonic() + SOAK_S, 0
+    while time.monotonic() < until:
+        parts += 1
+        run(server, PART, arguments.seed + 1 + parts, ends)
+        look(REQUESTS + parts * PART)
+
+
 def measure(report, arguments):
-    ends = {}
+    ends, samples = {}, []
     # A cache that the warm-up fills: what is kept of prompts and replies is not growth.
     with decoder_server("--devices", "2xcpu", "--max-length", CONTEXT, name="generate-soak") as server:
         run(server, WARM_UP, arguments.seed, {})
         pids = [server.process.pid, *children_of(server.process.pid)]
-        before = [rss_kib(pid) for pid in pids]
+
+        def look(requests):
+            samples.append({"requests": requests, "rss_kib": [rss_kib(pid) for pid in pids]})
+
+        look(0)
         run(server, REQUESTS, arguments.seed + 1, ends)
-        after = [rss_kib(pid) for pid in pids]
+        look(REQUESTS)
+        if arguments.long:
+            soak(server, arguments, ends, look)
         left = [metric(server, f"muster_generation_{name}") for name in ("running", "waiting")]
         code = server.stop()
-    report.raw.update(seed=arguments.seed, ends=ends, rss_kib={"before": before, "after": after})
+    report.raw.update(seed=arguments.seed, ends=ends, samples=samples)
     report.add(holds("requests that failed", not ends.get("error"), f"{ends}", "0"))
     report.add(holds("running and waiting after the last", left == [0, 0], f"{left}", "0"))
-    growth = max((b - a) / a * 100 for a, b in zip(before, after))
-    report.add(at_most(f"growth of memory over {REQUESTS:,} requests", growth, GROWTH_PERCENT, 2, " %"))
+    first, last = samples[0], samples[-1]
+    growth = max((b - a) / a * 100 for a, b in zip(first["rss_kib"], last["rss_kib"]))
+    report.add(at_most(f"growth of memory over {last['requests']:,} requests", growth, GROWTH_PERCENT, 2, " %"))
     report.add(holds("it ends well", code == 0, f"exit code {code}", "0"))
