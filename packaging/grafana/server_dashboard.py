@@ -165,6 +165,12 @@ def replies():
         panel("Tokens of prompts a second, by model", "timeseries", [(by_model["prompt_tokens"], "{{model}}")], stack=True),
         panel("Replies with a worker", "timeseries",
               [(f"muster_generation_worker_running{{{MODEL},{DEVICE_ALONE}}}", "{{instance}} {{device}} {{model}}")]),
+        panel("Keys and values held", "timeseries",
+              [(f"muster_generation_worker_kv_cache_usage_ratio{{{MODEL},{DEVICE_ALONE}}}", "{{instance}} {{device}} {{model}}")],
+              "percentunit", share=True, help="Of each worker's cache, what its replies hold."),
+        panel("Times that replies gave way", "timeseries",
+              [(f"increase(muster_generation_worker_preemptions_total{{{MODEL},{DEVICE_ALONE}}}[10m])", "{{instance}} {{device}} {{model}}")],
+              help="Within ten minutes: their keys and values are computed again."),
         panel("Workers of decoders", "state-timeline", [(state, "{{instance}} {{device}} {{model}}")], width=16, names=STATES),
     ]
 

@@ -100,6 +100,7 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
   parts_.processes.leave(index);
   group.pid.reset();
   group.end_by.reset();
+  group.earlier_preemption_count += std::exchange(group.cache_use, {}).preemption_count;
   const bool has_failed = group.state == State::Failed;
   if (!has_failed) group.state = State::Ended;
   const bool is_own_fault = !group.was_ended && death.is_own_fault;

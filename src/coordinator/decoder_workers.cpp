@@ -121,7 +121,11 @@ DecoderGroupView DecoderWorkers::view(std::size_t index) const {
           .is_to_rest = group.goal == GroupGoal::Drain,
           .is_asked_for = group.is_asked_for,
           .pid = group.pid,
-          .restart_count = group.restart_count};
+          .restart_count = group.restart_count,
+          .cache_use = block_count_ == 0 ? 0
+                                         : static_cast<double>(group.cache_use.held_block_count) /
+                                               static_cast<double>(block_count_),
+          .preemption_count = group.earlier_preemption_count + group.cache_use.preemption_count};
 }
 
 // ---- What workers say ----
@@ -132,6 +136,7 @@ Status DecoderWorkers::on_frame(std::size_t index, std::size_t /*member*/,
   // What one that is being ended still says was lost with its streams.
   if (group.state == State::Ended || group.state == State::Failed) return Done{};
   const auto type = static_cast<MessageType>(header.type);
+  if (type == MessageType::CacheUse) return on_cache_use(index, payload);  // no sign of a step
   const auto now = parts_.clock.now();
   if (type == MessageType::Tokens) group.watch.on_step_done(now);
   group.watch.expect(now, parts_.client.owed_count(index));  // a token of each; else it says so
@@ -158,6 +163,11 @@ Status DecoderWorkers::on_step_begun(std::size_t index, std::span<const std::byt
   const auto begun = MUSTER_TRY(decode_step_begun(payload));
   groups_[index].watch.expect(parts_.clock.now(),
                               std::min(begun.token_count, options_.step_tokens_most));
+  return Done{};
+}
+
+Status DecoderWorkers::on_cache_use(std::size_t index, std::span<const std::byte> payload) {
+  groups_[index].cache_use = MUSTER_TRY(decode_cache_use(payload));
   return Done{};
 }
 

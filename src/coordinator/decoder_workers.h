@@ -87,8 +87,10 @@ struct DecoderGroupView {
   std::optional<pid_t> pid = {};  // nullopt: it does not run
   std::size_t stream_count = 0;
   std::uint32_t restart_count = 0;
-  std::uint64_t token_count = 0;     // that it has chosen, and
-  std::uint64_t finished_count = 0;  // streams that came to their end with it
+  std::uint64_t token_count = 0;       // that it has chosen, and
+  std::uint64_t finished_count = 0;    // streams that came to their end with it
+  double cache_use = 0;                // of its cache, what its streams hold: 0 to 1
+  std::uint64_t preemption_count = 0;  // streams that gave way to others, in all its lives
 };
 
 /// What the worker had is for others: it has ended, or will not answer.
@@ -254,6 +256,8 @@ class DecoderWorkers final : public GroupProcessEvents {
     std::string start_failure;             // how the last of those ended
     std::uint32_t restart_count = 0;
     std::size_t lost_stream_count = 0;  // given to others while it dies
+    CacheUse cache_use;                 // of this life
+    std::uint64_t earlier_preemption_count = 0;
 
     bool is_running() const { return pid.has_value(); }
     bool cannot_start() const {
@@ -265,6 +269,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   // decoder_workers.cpp
   Status start_group(std::size_t group);
   Status on_step_begun(std::size_t group, std::span<const std::byte> payload);
+  Status on_cache_use(std::size_t group, std::span<const std::byte> payload);
   Status on_hello(std::size_t group, std::span<const std::byte> payload);
   Status on_decoder_ready(std::size_t group, const DecoderReady& ready);
   Error changed_source();

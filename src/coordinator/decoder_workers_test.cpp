@@ -456,6 +456,31 @@ TEST_F(DecoderWorkersTest, AStepOfMoreTokensThanOneMayHaveIsNotWaitedForLonger) 
   EXPECT_EQ(state(0), State::Ended) << "that is no such message";
 }
 
+// What its worker says; preemptions count in all lives, and what a worker that has ended held is
+// held no more.
+TEST_F(DecoderWorkersTest, WhatTheCacheHoldsIsShown) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  ASSERT_TRUE(greet(0));
+  const auto ready = encode(DecoderReady{.vocab_size = 1000, .length_max = 100, .block_count = 8});
+  ASSERT_TRUE(say(0, MessageType::DecoderReady, ready));
+  EXPECT_EQ(workers_->view(0).cache_use, 0);
+  ASSERT_TRUE(say(0, MessageType::CacheUse, encode(CacheUse{6, 3})));
+  EXPECT_EQ(workers_->view(0).cache_use, 0.75);
+  EXPECT_EQ(workers_->view(0).preemption_count, 3U);
+  EXPECT_EQ(frame_count_, 0U) << "it is nothing of a stream";
+  die(0, {.reason = "signal 11", .is_own_fault = true});
+  EXPECT_EQ(workers_->view(0).cache_use, 0);
+  EXPECT_EQ(workers_->view(0).preemption_count, 3U);
+  pass(seconds(60));
+  ASSERT_TRUE(greet(0));
+  ASSERT_TRUE(say(0, MessageType::DecoderReady, ready));
+  ASSERT_TRUE(say(0, MessageType::CacheUse, encode(CacheUse{2, 1})));
+  EXPECT_EQ(workers_->view(0).cache_use, 0.25);
+  EXPECT_EQ(workers_->view(0).preemption_count, 4U);
+  ASSERT_TRUE(say(0, MessageType::CacheUse, {}));
+  EXPECT_EQ(state(0), State::Ended) << "that is no such message";
+}
+
 // Of a decoder that is loaded beside others: a program that was replaced ends none of them.
 TEST_F(DecoderWorkersTest, AnotherBuildMayCountAsAFailedLoad) {
   options_.ends_with_other_build = false;

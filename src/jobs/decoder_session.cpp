@@ -166,7 +166,8 @@ Status DecoderSession::on_frame(const FrameHeader& header, std::span<const std::
       return MUSTER_TRY(decode_load_failed(payload)).error;
     case MessageType::Tokens:
       return on_tokens(payload);
-    case MessageType::Cancel:  // it has let go of it
+    case MessageType::Cancel:    // it has let go of it
+    case MessageType::CacheUse:  // nobody is shown it
       return Done{};
     case MessageType::Finished: {
       const auto finished = MUSTER_TRY(decode_finished(payload));

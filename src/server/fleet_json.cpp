@@ -63,7 +63,9 @@ Json decoders_json(const std::string& device, const std::vector<ServedDecoderSta
                      {"is_unloading", decoder.is_leaving},
                      {"pid", or_null(worker.pid)},
                      {"in_flight_replies", worker.running_count},
-                     {"restart_count", worker.restart_count}});
+                     {"restart_count", worker.restart_count},
+                     {"cache_use", worker.cache_use},
+                     {"preemption_count", worker.preemption_count}});
     }
   }
   return all;

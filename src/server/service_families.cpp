@@ -121,6 +121,13 @@ constexpr std::array kFamilies{
                    "model, device", "", kGauge},
     ComputedFamily{"generation_worker_restarts_total", "Times that the worker was started again",
                    "model, device", "", kCounter},
+    ComputedFamily{"generation_worker_kv_cache_usage_ratio",
+                   "Of the worker's cache of keys and values, what its replies hold: 0 to 1",
+                   "model, device", "", kGauge},
+    ComputedFamily{"generation_worker_preemptions_total",
+                   "Times that a reply gave its keys and values back to older ones, to be computed "
+                   "again",
+                   "model, device", "", kCounter},
     ComputedFamily{"log_lost_lines_total", "Lines of the log that could not be written", "", "",
                    kCounter},
     ComputedFamily{"model_state", "1 for the state the model is in", "model, state", "", kGauge},

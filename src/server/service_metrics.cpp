@@ -206,6 +206,11 @@ void add_decoders(MetricText& text, const std::vector<ServedDecoderStatus>& deco
   add_worker("generation_worker_restarts_total", [](const Worker& worker) {
     return std::pair(std::string(), number(worker.restart_count));
   });
+  add_worker("generation_worker_kv_cache_usage_ratio",
+             [](const Worker& worker) { return std::pair(std::string(), worker.cache_use); });
+  add_worker("generation_worker_preemptions_total", [](const Worker& worker) {
+    return std::pair(std::string(), number(worker.preemption_count));
+  });
 }
 
 // Only the state that a model is in has a line. A state that was left vanishes from the scrape

@@ -136,7 +136,9 @@ struct ServedDecoderStatus {
     bool is_asked_for = false;      // what it does an operator has asked for
     std::optional<pid_t> pid = {};  // nullopt: it does not run
     std::uint32_t restart_count = 0;
-    std::size_t running_count = 0;  // replies that it computes now
+    std::size_t running_count = 0;       // replies that it computes now
+    double cache_use = 0;                // of its cache of keys and values, what these hold: 0 to 1
+    std::uint64_t preemption_count = 0;  // replies that gave way to others
   };
   std::vector<Device> devices = {};
 };

@@ -238,7 +238,9 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                               .is_asked_for = group.is_asked_for,
                               .pid = group.pid,
                               .restart_count = group.restart_count,
-                              .running_count = group.stream_count});
+                              .running_count = group.stream_count,
+                              .cache_use = group.cache_use,
+                              .preemption_count = group.preemption_count});
   }
   if (fleet->is_ready()) status.state = ModelState::Ready;
   if (!can_work()) status.state = ModelState::Failed;

@@ -301,6 +301,22 @@ Result<StepBegun> decode_step_begun(std::span<const std::byte> payload) {
   return message;
 }
 
+std::vector<std::byte> encode(const CacheUse& message) {
+  ByteWriter writer;
+  writer.number(message.held_block_count);
+  writer.number(message.preemption_count);
+  return writer.take();
+}
+
+Result<CacheUse> decode_cache_use(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  CacheUse message;
+  message.held_block_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.preemption_count = MUSTER_TRY(reader.number<std::uint64_t>());
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
 std::vector<std::byte> encode(const ProbeDecoder& message) {
   ByteWriter writer;
   writer.text(message.source);

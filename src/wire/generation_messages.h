@@ -18,7 +18,8 @@ namespace muster {
 // sequences as it likes, each under a frame id of its own; the worker sends Tokens after each of
 // its steps and for each sequence in the end Finished, or Failed where it could not be computed. A
 // sequence that was cancelled is answered by a Cancel of its id, behind what was on its way. Before
-// a step that computes more than a token of each sequence the worker says StepBegun. Instead of all
+// a step that computes more than a token of each sequence the worker says StepBegun; what its cache
+// holds it says by CacheUse. Instead of all
 // that it may be asked to ProbeDecoder, answered by DecoderVerdict or Failed.
 // Source: docs/formats/frames.md.
 
@@ -99,6 +100,15 @@ struct StepBegun {
   std::uint32_t token_count = 0;  // of all sequences together
 };
 
+/// Worker: what has changed of its cache of keys and values; told before the tokens and ends of the
+/// step, or the answer to the cancellation, that have changed it.
+struct CacheUse {
+  std::uint32_t held_block_count = 0;  // that sequences hold; others may be kept for what they hold
+  std::uint64_t preemption_count = 0;  // sequences that gave way to others, since it was loaded
+
+  bool operator==(const CacheUse&) const = default;
+};
+
 /// Parent: measure this decoder in these precisions, one after another: no two are in memory at
 /// once.
 struct ProbeDecoder {
@@ -133,6 +143,7 @@ std::vector<std::byte> encode(const Generate& message);
 std::vector<std::byte> encode(const Tokens& message);
 std::vector<std::byte> encode(const Finished& message);
 std::vector<std::byte> encode(const StepBegun& message);
+std::vector<std::byte> encode(const CacheUse& message);
 std::vector<std::byte> encode(const ProbeDecoder& message);
 std::vector<std::byte> encode(const DecoderVerdict& message);
 
@@ -148,6 +159,7 @@ Result<Generate> decode_generate(std::span<const std::byte> payload);
 Result<Tokens> decode_tokens(std::span<const std::byte> payload);
 Result<Finished> decode_finished(std::span<const std::byte> payload);
 Result<StepBegun> decode_step_begun(std::span<const std::byte> payload);
+Result<CacheUse> decode_cache_use(std::span<const std::byte> payload);
 Result<ProbeDecoder> decode_probe_decoder(std::span<const std::byte> payload);
 Result<DecoderVerdict> decode_decoder_verdict(std::span<const std::byte> payload);
 

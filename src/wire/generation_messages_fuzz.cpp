@@ -39,6 +39,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::StepBegun:
       round_trip(payload, muster::decode_step_begun);
       break;
+    case muster::MessageType::CacheUse:
+      round_trip(payload, muster::decode_cache_use);
+      break;
     case muster::MessageType::ProbeDecoder:
       round_trip(payload, muster::decode_probe_decoder);
       break;

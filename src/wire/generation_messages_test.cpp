@@ -116,6 +116,12 @@ TEST(GenerationMessagesTest, EveryFieldOfTheWorkersComesBack) {
   ASSERT_TRUE(begun);
   EXPECT_EQ(begun->token_count, 258U);
   EXPECT_EQ(encode(*begun), bytes({2, 1, 0, 0}));
+
+  const auto payload = bytes({3, 1, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1});
+  const auto use = decode_cache_use(payload);
+  ASSERT_TRUE(use);
+  EXPECT_EQ(*use, (CacheUse{259, 5 + (std::uint64_t{1} << 56U)}));
+  EXPECT_EQ(encode(*use), payload);
 }
 
 TEST(GenerationMessagesTest, LogprobsComeBackOrNone) {
@@ -145,6 +151,8 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_step_begun(bytes({1, 0, 0})));
   EXPECT_FALSE(decode_step_begun(bytes({1, 0, 0, 0, 0})));
   EXPECT_FALSE(decode_step_begun(bytes({0, 0, 0, 0}))) << "a step without a token";
+  EXPECT_FALSE(decode_cache_use(bytes({3, 1, 0, 0, 5, 0, 0, 0, 0, 0, 0})));
+  EXPECT_FALSE(decode_cache_use(bytes({3, 1, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1, 0})));
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {}})));
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1, 2}, .reply_count = 2})));
   // To be scored from beyond its ids, behind a reply, without a count.

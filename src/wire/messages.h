@@ -44,6 +44,7 @@ enum class MessageType : std::uint8_t {
   StepBegun = 20,
   ProbeDecoder = 21,
   DecoderVerdict = 22,
+  CacheUse = 23,
 };
 
 /// How long a worker polls for a batch after Expect. From there to the batch a parent takes 0.1 to
@@ -52,7 +53,7 @@ inline constexpr Duration kExpectTime = std::chrono::microseconds(500);
 
 /// Worker: who speaks. Both sides refuse another protocol or build.
 struct Hello {
-  static constexpr std::uint32_t kProtocol = 11;
+  static constexpr std::uint32_t kProtocol = 12;
   std::uint32_t protocol = kProtocol;
   std::string build;  // the version and commit both programs were built from
   std::string

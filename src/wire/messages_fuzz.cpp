@@ -65,6 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::Tokens:
     case muster::MessageType::Finished:
     case muster::MessageType::StepBegun:
+    case muster::MessageType::CacheUse:
     case muster::MessageType::ProbeDecoder:
     case muster::MessageType::DecoderVerdict:
       break;

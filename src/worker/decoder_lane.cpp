@@ -79,6 +79,7 @@ void DecoderLane::run() {
        .decoder_class = engine::decoder_class(device_)});
   Generation generation(decoder, loaded->steps,
                         {.on_step_begun = events_.on_step_begun,
+                         .on_cache_use = events_.on_cache_use,
                          .on_tokens = events_.on_tokens,
                          .on_finished = events_.on_finished,
                          .on_failed = events_.on_failed,

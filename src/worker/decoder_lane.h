@@ -21,6 +21,7 @@ struct DecoderLaneEvents {
   std::function<void(const DecoderReady&)> on_ready;
   std::function<void(const Error&)> on_load_failed;
   std::function<void(std::uint32_t token_count)> on_step_begun;  // as GenerationEvents's
+  std::function<void(const CacheUse&)> on_cache_use;             // the same
   std::function<void(const Tokens&)> on_tokens;                  // of a step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;

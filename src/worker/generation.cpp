@@ -59,7 +59,10 @@ Status Generation::add(SequenceId id, Generate request) {
   return Done{};
 }
 
-void Generation::cancel(SequenceId id) { end(id); }
+void Generation::cancel(SequenceId id) {
+  end(id);
+  tell_cache_use();
+}
 
 void Generation::end(SequenceId id) {
   scheduler_.remove(id);
@@ -80,6 +83,7 @@ void Generation::step() {
     if (!score(part, rows, told.tokens) || !part.wants_logits) continue;
     choose(part.sequence, rows.last(vocab), told.tokens);
   }
+  tell_cache_use();
   events_.on_tokens(told);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
   for (const auto& [id, error] : std::exchange(failed_, {})) events_.on_failed(id, error);
@@ -91,6 +95,15 @@ void Generation::announce(const std::vector<StepPart>& parts) const {
   std::uint32_t count = 0;
   for (const auto& part : parts) count += part.count;
   if (count > parts.size()) events_.on_step_begun(count);
+}
+
+void Generation::tell_cache_use() {
+  const auto& cache = scheduler_.cache();
+  const CacheUse use{.held_block_count = cache.block_count() - cache.available_count(),
+                     .preemption_count = scheduler_.preemption_count()};
+  if (use == told_use_) return;
+  told_use_ = use;
+  events_.on_cache_use(use);
 }
 
 // A sequence begins where the scheduler found its first token that was not in the cache.

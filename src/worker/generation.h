@@ -18,7 +18,8 @@ namespace muster {
 struct GenerationEvents {
   /// A step computes so many tokens now, more than one of each of its sequences.
   std::function<void(std::uint32_t token_count)> on_step_begun;
-  std::function<void(const Tokens&)> on_tokens;  // of each step; may be none
+  std::function<void(const CacheUse&)> on_cache_use;  // it has changed; before what has changed it
+  std::function<void(const Tokens&)> on_tokens;       // of each step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
   /// A step could not be computed. What its sequences share is at fault, and what has become of it
@@ -61,6 +62,7 @@ class Generation {
   };
 
   void announce(const std::vector<StepPart>& parts) const;
+  void tell_cache_use();
   bool compute(const std::vector<StepPart>& parts);
   std::vector<BegunSequence> begun(const std::vector<StepPart>& parts);
   bool score(const StepPart& part, std::span<const float> logits,
@@ -75,6 +77,7 @@ class Generation {
   std::vector<float> logits_;                    // [tokens of a step that want them, vocab]
   std::map<SequenceId, FinishReason> finished_;  // in this step; told behind its tokens
   std::map<SequenceId, Error> failed_;
+  CacheUse told_use_;
 };
 
 }  // namespace muster

@@ -69,6 +69,7 @@ class TestGeneration {
     decoder_ = *engine::Decoder::load(options);
     GenerationEvents events;
     events.on_step_begun = [this](std::uint32_t count) { begun_steps.push_back(count); };
+    events.on_cache_use = [this](const CacheUse& use) { uses.push_back(use); };
     events.on_tokens = [this](const Tokens& told) {
       for (const auto& begun : told.begun) cached[begun.sequence] = begun.cached_count;
       for (const auto& token : told.tokens) {
@@ -95,6 +96,7 @@ class TestGeneration {
   std::map<SequenceId, FinishReason> ends;
   std::map<SequenceId, std::string> errors;
   std::vector<std::string> broken;
+  std::vector<CacheUse> uses;
   std::vector<std::uint32_t> begun_steps;  // tokens of those that were announced
 
  private:
@@ -146,6 +148,25 @@ TEST(GenerationTest, TokensDoNotDependOnCompanyThreadsOrPreemption) {
       EXPECT_EQ(crowd.ends[seed], FinishReason::Length);
     }
   }
+}
+
+// By hand: 20 tokens of a prompt are in 2 blocks of 16, with the 13th token of the reply before the
+// last a third is begun. Kept blocks that nobody holds do not count.
+TEST(GenerationTest, WhatTheCacheHoldsIsToldWhenItChanges) {
+  TestGeneration one(roomy(), DecoderPrecision::Fp32, 1);
+  Generate request;
+  for (std::uint32_t id = 0; id < 20; ++id) request.ids.push_back(id);
+  request.token_limit = 20;
+  ASSERT_TRUE(one.generation->add(1, request));
+  one.run();
+  EXPECT_EQ(one.uses, (std::vector<CacheUse>{{2, 0}, {3, 0}, {0, 0}}));
+  one.uses.clear();
+  ASSERT_TRUE(one.generation->add(2, request));
+  one.generation->step();
+  EXPECT_EQ(one.uses, (std::vector<CacheUse>{{2, 0}}));
+  one.generation->cancel(2);
+  one.generation->cancel(2);
+  EXPECT_EQ(one.uses, (std::vector<CacheUse>{{2, 0}, {0, 0}}));
 }
 
 // Three replies to one prompt and seed, side by side: each is what it is alone, to the last bit of
@@ -225,6 +246,7 @@ TEST(GenerationTest, WhatIsComputedAgainAfterPreemptionIsAnnounced) {
   ASSERT_TRUE(two.generation->add(2, {.ids = Reply(15, 9), .token_limit = 10}));
   two.run();
   EXPECT_EQ(two.generation->preemption_count(), 1U);
+  EXPECT_EQ(two.uses.back(), (CacheUse{0, 1}));
   EXPECT_EQ(two.begun_steps, (std::vector<std::uint32_t>{30, 17}));
   EXPECT_EQ(two.replies[2].size(), 10U);
 }

@@ -140,6 +140,7 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
     case MessageType::Tokens:
     case MessageType::Finished:
     case MessageType::StepBegun:
+    case MessageType::CacheUse:
     case MessageType::DecoderVerdict:
       break;
   }
@@ -251,6 +252,9 @@ Status Worker::on_load_decoder(LoadDecoder load) {
   };
   events.on_step_begun = [tell](std::uint32_t token_count) {
     tell(MessageType::StepBegun, 0, encode(StepBegun{token_count}));
+  };
+  events.on_cache_use = [tell](const CacheUse& use) {
+    tell(MessageType::CacheUse, 0, encode(use));
   };
   events.on_tokens = [tell](const Tokens& tokens) { tell(MessageType::Tokens, 0, encode(tokens)); };
   events.on_finished = [tell](SequenceId of, FinishReason reason) {

@@ -13,8 +13,9 @@ void CacheFetches::clear() {
 
 void CacheFetches::add(std::size_t member, std::span<const std::byte> bytes) {
   constexpr std::size_t kRun = FetchRuns::kLines * FetchRuns::kLine;
-  for (std::size_t at = 0; at < bytes.size(); at += kRun) {
-    members_[member].begins.push_back(bytes.data() + at);
+  auto& begins = members_[member].begins;
+  for (std::size_t at = 0; at < bytes.size() && begins.size() < kRunsMost; at += kRun) {
+    begins.push_back(bytes.data() + at);
   }
 }
 

@@ -31,6 +31,15 @@ TEST(CacheFetchesTest, EachMemberHasItsRunsInEveryLayer) {
   }
 }
 
+TEST(CacheFetchesTest, SoManyRunsAreEnough) {
+  const std::vector<std::byte> pool(4096);
+  CacheFetches fetches(2);
+  for (std::size_t i = 0; i < CacheFetches::kRunsMost + 5; ++i) fetches.add(1, pool);
+  fetches.begin_layer(0);
+  EXPECT_EQ(all_of(fetches.of(1)).size(), CacheFetches::kRunsMost);
+  EXPECT_TRUE(all_of(fetches.of(0)).empty());
+}
+
 TEST(CacheFetchesTest, OfNothingThereIsNoRun) {
   CacheFetches fetches(1);
   EXPECT_EQ(FetchRuns::take(fetches.of(0)), nullptr);

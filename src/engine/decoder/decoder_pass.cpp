@@ -46,6 +46,12 @@ void deal(std::vector<Item>& items, std::size_t share_count) {
   items = std::move(dealt);
 }
 
+/// Of all layers; 0 where one of them has none.
+std::uint32_t widest_window(const std::vector<std::uint32_t>& windows) {
+  const auto [least, most] = std::minmax_element(windows.begin(), windows.end());
+  return *least == 0 ? 0 : *most;
+}
+
 // With rows that are needed in float32, whatever products read of them.
 RowForms and_fp32(RowForms forms) {
   forms.fp32 = true;
@@ -63,6 +69,7 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
       kernels_(kernels),
       query_size_(std::size_t{spec.head_count} * spec.head_size),
       key_size_(std::size_t{spec.kv_head_count} * spec.head_size),
+      widest_window_(widest_window(spec.windows)),
       fetches_(team.size()) {
   const auto& layers = weights.layers;
   const std::size_t hidden = spec.hidden_size;
@@ -194,20 +201,25 @@ void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
   }
 }
 
-// What attention will read of the cache, for the member that is to do it. Few rows leave no time
-// for it, as their products wait for the memory themselves.
+// What attention will read of the cache, for the member that is to do the first rows of a sequence:
+// of all layers what the one with the widest window reads. Few rows leave no time for it, as their
+// products wait for the memory themselves.
 void DecoderPass::list_fetches(std::span<const StepSequence> sequences, const KvPool& pool) {
   constexpr std::size_t kRowsLeast = 13;  // block_pair_product_kernel.h, kPairRowsLeast
   fetches_.clear();
   if (row_count_ < kRowsLeast) return;
   const std::size_t item_count = attention_items_.size();
   for (std::size_t member = 0; member < team_.size(); ++member) {
-    const std::size_t end = share_begin(member + 1, team_.size(), item_count);
-    for (std::size_t i = share_begin(member, team_.size(), item_count); i < end; ++i) {
+    const std::size_t last = share_begin(member + 1, team_.size(), item_count);
+    for (std::size_t i = share_begin(member, team_.size(), item_count); i < last; ++i) {
       const auto& item = attention_items_[i];
       if (item.begin > 0) continue;  // of the sequence's other rows: they read the same
       const auto& sequence = sequences[item.sequence];
-      for (std::size_t p = 0; p < sequence.position; p += kKvBlockTokens) {
+      const std::size_t end = sequence.position + 1;  // of what its first row sees
+      const std::size_t begin =
+          widest_window_ > 0 && end > widest_window_ ? end - widest_window_ : 0;
+      for (std::size_t p = begin / kKvBlockTokens * kKvBlockTokens; p < sequence.position;
+           p += kKvBlockTokens) {
         fetches_.add(member, pool.bytes_of(sequence.blocks[p / kKvBlockTokens], 0, item.kv_head));
       }
     }

@@ -71,7 +71,8 @@ class DecoderPass {
   std::vector<std::uint32_t> row_sequences_;  // [rows]: whose token it is
   std::vector<std::uint32_t> row_positions_;  // [rows]
   std::vector<AttentionItem> attention_items_;
-  CacheFetches fetches_;  // what they will read
+  std::uint32_t widest_window_ = 0;  // 0: a layer has none
+  CacheFetches fetches_;             // what they will read
   std::vector<float> inverse_frequencies_;
   float rotation_scale_ = 1;
   CountedArray<float> hidden_;   // [rows, hidden]: the residual stream

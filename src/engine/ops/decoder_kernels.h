@@ -76,8 +76,8 @@ struct AttentionExtras {
 };
 
 /// The loops of a decoder for one instruction set; all arithmetic is float32 but for the products
-/// of bf16 and 8-bit numbers. What a row becomes depends on nothing but the row (and, of attention,
-/// its sequence).
+/// of bf16, 8-bit and 16-bit numbers. What a row becomes depends on nothing but the row (and, of
+/// attention, its sequence).
 ///
 /// Threads: stateless functions.
 struct DecoderKernels {
@@ -143,8 +143,9 @@ std::vector<DecoderKernels> decoder_kernels_available();
 /// The best that this CPU can run.
 const DecoderKernels& best_decoder_kernels();
 
-/// What a decoder of this precision computes with: the best, but attention over float16 in bf16
-/// only where products are in bf16 too. In the others keys and values keep their 11 bits.
+/// What a decoder of this precision computes with: the best, but attention over a cache of 16 bits
+/// by tiles in bf16 only where products are in bf16 too, and in pairs nowhere in fp32, where keys
+/// and values keep float16's 11 bits.
 const DecoderKernels& decoder_kernels_of(DecoderPrecision precision);
 
 }  // namespace muster::engine

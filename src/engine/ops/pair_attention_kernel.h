@@ -21,8 +21,9 @@ namespace muster::engine {
 // Keys are whole numbers times a power of two, one for each position, so that scores keep 12 bits
 // of a query and of a key; they are summed in integers, exactly. A head of 16-bit numbers has no
 // room for the power, so its exponent stands in the lowest bits of the first 8 numbers, which are
-// read with it: a key differs from what was given by up to 2^-12 of its largest element, and what
-// differs is the key, not how it is read. Values are bf16, as weights are.
+// read with it: an element differs from what was given by up to 1.5 x 2^-12 of the power below the
+// largest one, of which a unit is the exponent's bit, and what differs is the key, not how it is
+// read. Values are bf16, as weights are.
 //
 // A block of the cache is, as numbers of 16 bits: keys [head_size / 2][16 positions][2], values
 // [8 pairs of positions][head_size][2].
@@ -119,7 +120,7 @@ template <typename Simd>
   std::uint32_t code = 255;   // of a key that is not finite
   std::uint32_t inverse = 0;  // a float's bits
   if (most < kNotFinite) {
-    const bool is_zero = exponent < kKeyBits;  // below 2^-113
+    const bool is_zero = exponent < kKeyBits;  // below 2^-114
     code = is_zero ? 0 : exponent - (kKeyBits - 1);
     inverse = is_zero ? 0 : (254 + kKeyBits - 1 - exponent) << 23U;
   }

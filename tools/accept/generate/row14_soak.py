@@ -16,6 +16,7 @@ IS_TIMED = False
 
 REQUESTS, CLIENTS, WARM_UP = 10_000, 32, 1_000
 SOAK_S, PART = 3600, 5_000  # how long in all, and how many between two looks at the memory
+LET_GO_S = 5
 GROWTH_PERCENT = 2
 CONTEXT = "1024"
 
@@ -61,6 +62,17 @@ def soak(server, arguments, ends, look):
         look(REQUESTS + parts * PART)
 
 
+def held_at_last(server):
+    """Of each worker's cache: a worker lets go of what a client has left between two steps, so it is waited for."""
+    until = time.monotonic() + LET_GO_S
+    while True:
+        page = server.get("/metrics")[1].decode()
+        held = {device: float(value) for device, value in re.findall(
+            r'^muster_generation_worker_kv_cache_usage_ratio\{[^}]*device="([^"]+)"[^}]*\} (\S+)$', page, re.MULTILINE)}
+        if not any(held.values()) or time.monotonic() > until:
+            return held
+
+
 def measure(report, arguments):
     ends, samples = {}, []
     # A cache that the warm-up fills: what is kept of prompts and replies is not growth.
@@ -77,10 +89,12 @@ def measure(report, arguments):
         if arguments.long:
             soak(server, arguments, ends, look)
         left = [metric(server, f"muster_generation_{name}") for name in ("running", "waiting")]
+        held = held_at_last(server)
         code = server.stop()
     report.raw.update(seed=arguments.seed, ends=ends, samples=samples)
     report.add(holds("requests that failed", not ends.get("error"), f"{ends}", "0"))
     report.add(holds("running and waiting after the last", left == [0, 0], f"{left}", "0"))
+    report.add(holds("of each worker's cache, what is held after the last", held == {"cpu:0": 0, "cpu:1": 0}, f"{held}", "0"))
     first, last = samples[0], samples[-1]
     growth = max((b - a) / a * 100 for a, b in zip(first["rss_kib"], last["rss_kib"]))
     report.add(at_most(f"growth of memory over {last['requests']:,} requests", growth, GROWTH_PERCENT, 2, " %"))
