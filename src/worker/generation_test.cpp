@@ -150,8 +150,8 @@ TEST(GenerationTest, TokensDoNotDependOnCompanyThreadsOrPreemption) {
   }
 }
 
-// By hand: 20 tokens of a prompt are in 2 blocks of 16, with the 13th token of the reply before the
-// last a third is begun. Kept blocks that nobody holds do not count.
+// By hand: a prompt of 20 tokens takes 2 blocks of 16, and the 33rd token begins a third. Kept
+// blocks that nobody holds do not count.
 TEST(GenerationTest, WhatTheCacheHoldsIsToldWhenItChanges) {
   TestGeneration one(roomy(), DecoderPrecision::Fp32, 1);
   Generate request;

@@ -240,4 +240,14 @@ std::uint32_t attend_chunks(const PagedHead<Float16>& head, std::span<const Atte
   return lost;
 }
 
+/// The same from the start, on a Strip of its own.
+template <typename Strip>
+[[gnu::noinline]] std::uint32_t attend_strip_as(const PagedHead<Float16>& head,
+                                                std::span<const AttentionRow> rows,
+                                                const AttentionExtras& extras) {
+  Strip strip;
+  start_strip(strip, head.head_size, rows);
+  return attend_chunks(head, rows, extras, strip);
+}
+
 }  // namespace muster::engine

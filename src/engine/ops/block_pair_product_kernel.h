@@ -66,7 +66,8 @@ template <typename Ops, bool kAdds, std::size_t kRows>
 }
 
 /// What a strip has summed, as many outputs as the weight has. Whole panels, which are nearly all,
-/// are put without a mask and without asking for each: that is up to 4 % of a product.
+/// are put without a mask and without asking for each: that is up to 4 % of a product. By
+/// `put_group`, which does the same, prompts of 512 tokens are 3 % slower (GCC 12, Zen 5).
 template <typename Ops, std::size_t kRows>
 [[gnu::always_inline]] inline void put_pair(const typename Ops::Floats (&sums)[kRows][kPairPanels],
                                             const PanelWeight& weight, std::size_t panel,

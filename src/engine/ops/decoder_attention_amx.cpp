@@ -71,19 +71,13 @@ template <int kRowTiles, std::size_t kHeadMax>
 }
 
 template <std::size_t kRows>
-[[gnu::noinline]] std::uint32_t attend_few(const PagedHead<Float16>& head,
-                                           std::span<const AttentionRow> rows,
-                                           const AttentionExtras& extras) {
-  FewStrip<SimdAmx, kRows> strip;
-  start_strip(strip, head.head_size, rows);
-  return attend_chunks(head, rows, extras, strip);
-}
+using Few = FewStrip<SimdAmx, kRows>;
 
 std::uint32_t attend_rows(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
                           const AttentionExtras& extras) {
-  if (rows.size() == 1) return attend_few<1>(head, rows, extras);
-  if (rows.size() == 2) return attend_few<2>(head, rows, extras);
-  if (rows.size() == 3) return attend_few<3>(head, rows, extras);
+  if (rows.size() == 1) return attend_strip_as<Few<1>>(head, rows, extras);
+  if (rows.size() == 2) return attend_strip_as<Few<2>>(head, rows, extras);
+  if (rows.size() == 3) return attend_strip_as<Few<3>>(head, rows, extras);
   if (head.head_size > 128) return attend_by_tiles<1, 256>(head, rows, extras);
   if (rows.size() > kTileRows) return attend_by_tiles<2, 128>(head, rows, extras);
   return attend_by_tiles<1, 128>(head, rows, extras);
@@ -123,8 +117,8 @@ void attend_fp16_amx(const PagedHead<Float16>& head, std::span<const AttentionRo
   for (std::size_t begin = 0; begin < rows.size(); begin += most) {
     const auto strip = rows.subspan(begin, std::min(most, rows.size() - begin));
     for (auto lost = attend_rows(head, strip, extras); lost != 0; lost &= lost - 1) {
-      attend_few<1>(head, strip.subspan(static_cast<std::size_t>(std::countr_zero(lost)), 1),
-                    extras);
+      attend_strip_as<Few<1>>(
+          head, strip.subspan(static_cast<std::size_t>(std::countr_zero(lost)), 1), extras);
     }
   }
 }

@@ -40,15 +40,6 @@ bool is_by_pairs(std::size_t head_size) {
   return head_size % 16 == 0 && head_size <= PairStrip<SimdPairs, 1>::kHeadMax;
 }
 
-template <std::size_t kRows>
-[[gnu::noinline]] std::uint32_t attend_strip_of(const PagedHead<Float16>& head,
-                                                std::span<const AttentionRow> rows,
-                                                const AttentionExtras& extras) {
-  PairStrip<SimdPairs, kRows> strip;
-  start_strip(strip, head.head_size, rows);
-  return attend_chunks(head, rows, extras, strip);
-}
-
 }  // namespace
 
 void keep_fp16_avx512_pairs(std::size_t head_size, std::size_t place, const float* key,
@@ -67,9 +58,10 @@ void attend_fp16_avx512_pairs(const PagedHead<Float16>& head, std::span<const At
   }
   for_each_strip<SimdPairs::kRowsMax>(rows.size(), [&]<std::size_t kRows>(std::size_t begin) {
     const auto strip = rows.subspan(begin, kRows);
-    for (auto lost = attend_strip_of<kRows>(head, strip, extras); lost != 0; lost &= lost - 1) {
+    for (auto lost = attend_strip_as<PairStrip<SimdPairs, kRows>>(head, strip, extras); lost != 0;
+         lost &= lost - 1) {
       const auto row = static_cast<std::size_t>(std::countr_zero(lost));
-      attend_strip_of<1>(head, strip.subspan(row, 1), extras);
+      attend_strip_as<PairStrip<SimdPairs, 1>>(head, strip.subspan(row, 1), extras);
     }
   });
 }

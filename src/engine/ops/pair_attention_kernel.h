@@ -21,9 +21,9 @@ namespace muster::engine {
 // Keys are whole numbers times a power of two, one for each position, so that scores keep 12 bits
 // of a query and of a key; they are summed in integers, exactly. A head of 16-bit numbers has no
 // room for the power, so its exponent stands in the lowest bits of the first 8 numbers, which are
-// read with it: an element differs from what was given by up to 1.5 x 2^-12 of the power below the
-// largest one, of which a unit is the exponent's bit, and what differs is the key, not how it is
-// read. Values are bf16, as weights are.
+// read with it. A key changes by rounding, up to half a unit, and in those 8 elements by up to one
+// unit more; a unit is 2^-12 of the largest power of two that is not above the largest element.
+// Values are bf16, as weights are.
 //
 // A block of the cache is, as numbers of 16 bits: keys [head_size / 2][16 positions][2], values
 // [8 pairs of positions][head_size][2].

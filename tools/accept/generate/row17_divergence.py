@@ -78,13 +78,11 @@ def interval_of(mine, theirs, lengths):
 
 
 def add_comparison(report, what, ours, theirs, mine, other):
-    """Not worse, or by no more than other texts might have changed. How wide that is matters where the interval holds worse ones."""
+    """Not worse, or by no more than other texts might have changed."""
     difference, low, high = interval_of(ours["sums"][mine], theirs["sums"][other], ours["lengths"])
     report.raw.setdefault("intervals", {})[what] = [low, difference, high]
     report.add(holds(what, low <= 0, f"{ours[mine]:.6f} against {theirs[other]:.6f}: {difference:+.6f}, {INTERVAL_PERCENT} % of the draws of "
                      f"{len(ours['lengths'])} texts in [{low:+.6f}, {high:+.6f}]", "the interval begins at 0 or below"))
-    if high <= 0:
-        return
     report.add(at_most(f"{what}: half the interval, of llama.cpp's", (high - low) / 2 / theirs[other], HALF_WIDTH_MOST, 3))
 
 
