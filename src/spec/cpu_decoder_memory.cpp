@@ -21,7 +21,7 @@ constexpr std::uint64_t kBlockInputs = 32;
 constexpr std::uint64_t kPanelOutputs = 16;
 constexpr std::uint64_t kCacheBlockTokens = 16;
 constexpr std::uint64_t kReadAhead = 16;
-// Source: src/engine/decoder/gated_product.h, kRows and kRoomColumns.
+// Source: src/engine/decoder/gated_product.h, kDividedColumns.
 constexpr std::uint64_t kGatedRows = 128;
 constexpr std::uint64_t kGatedColumns = 80;
 constexpr std::uint64_t kAttentionItemRows = 24;  // decoder_pass.cpp, kAttentionRows

@@ -271,7 +271,7 @@ void DecoderPass::norm_rows(const NormVectors& norm_vectors, RowBuffer& out) {
       norm(norm_vectors, values, rooms_[member].get());
       values = rooms_[member].get();
     }
-    out.put(kernels_, row, 0, hidden, values);
+    out.put(kernels_, {.row = row, .count = hidden}, values);
   });
 }
 
@@ -309,7 +309,7 @@ void DecoderPass::attend(std::size_t index, std::span<const StepSequence> sequen
   fetches_.begin_layer((index + 1) * pool.layer_bytes());
   if (!is_attended_by_heads_) {
     for_rows(row_count_, [&](std::size_t row, std::size_t) {
-      attended_.put(kernels_, row, 0, query_size_, attended_.row(row));
+      attended_.put(kernels_, {.row = row, .count = query_size_}, attended_.row(row));
     });
   }
   add_part(layer.attention_out, attended_, layer.attention_post_norm);
@@ -385,7 +385,7 @@ void DecoderPass::attend_item(const AttentionItem& item, std::size_t index, std:
   }
   if (!is_attended_by_heads_) return;
   for (std::size_t i = item.begin; i < item.end; ++i, room += spec_.head_size) {
-    attended_.put(kernels_, row_of(i), column_of(i), spec_.head_size, room);
+    attended_.put(kernels_, {row_of(i), column_of(i), spec_.head_size}, room);
   }
 }
 

@@ -92,7 +92,7 @@ void FeedForwardExperts::add_expert(const ExpertOf<PanelMatrix>& expert,
                                     float* hidden) {
   const std::size_t hidden_size = spec_.hidden_size;
   share_rows(team_, rows.size(), [&](std::size_t i, std::size_t) {
-    gathered_.put(kernels_, i, 0, hidden_size, x.rows(rows[i].row, 1).fp32);
+    gathered_.put(kernels_, {.row = i, .count = hidden_size}, x.rows(rows[i].row, 1).fp32);
   });
   gated_product_.run(expert.up, gathered_, rows.size(), gated_);
   expert.down.multiply(kernels_, team_, gated_, rows.size(), {part_.get(), hidden_size, false});

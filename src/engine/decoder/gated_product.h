@@ -13,7 +13,7 @@
 
 namespace muster::engine {
 
-/// The first product of a feed-forward part and what follows it, a piece of 64 columns at a time:
+/// The first product of a feed-forward part and what follows it, a piece of columns at a time:
 ///
 ///   out = activation(x W_gate^T + b) (x W_up^T + b), or activation(x W^T + b)
 ///
@@ -23,11 +23,6 @@ namespace muster::engine {
 /// Threads: owned by one; it shares work out over the team.
 class GatedProduct {
  public:
-  static constexpr std::size_t kColumns = 64;  // of a piece
-  static constexpr std::size_t kRows = 128;
-  /// A piece of a matrix, with what shares its first panel.
-  static constexpr std::size_t kRoomColumns = kColumns + kPanelOutputs;
-
   /// Makes room for each thread, counted: min(rows, 128) x 80 floats, twice where it is gated.
   GatedProduct(const DecoderSpec& spec, ThreadTeam& team, std::size_t row_count_max);
 
@@ -38,9 +33,24 @@ class GatedProduct {
            CacheFetches* fetches = nullptr);
 
  private:
-  /// A piece of 64 columns for some of the rows, by a member of the team.
+  /// How large pieces are.
+  struct PieceSize {
+    std::size_t columns = 0;
+    std::size_t rows = 0;  // that meet its panels at once
+
+    /// Of a row of a matrix, with what shares the first panel.
+    constexpr std::size_t room_columns() const { return columns + kPanelOutputs; }
+    constexpr std::size_t room() const { return rows * room_columns(); }
+  };
+  /// Few columns where members divide them, more where they divide rows: values become blocks of 8
+  /// bits four at a time.
+  static constexpr PieceSize kDividedColumns{.columns = 64, .rows = 128};
+  static constexpr PieceSize kDividedRows{.columns = 128, .rows = 48};
+
+  /// Columns for some of the rows, by a member of the team.
   struct Piece {
     RowRange range;
+    PieceSize size;
     std::size_t column = 0;
     std::size_t member = 0;
     FetchRuns* runs = nullptr;

@@ -53,7 +53,7 @@ RowBuffer inputs(std::size_t row_count, const DecoderKernels& kernels) {
   RowBuffer x(row_count, kHidden, {true, true, true});
   const auto values = random_values(row_count * kHidden, 5);
   for (std::size_t row = 0; row < row_count; ++row) {
-    x.put(kernels, row, 0, kHidden, values.data() + row * kHidden);
+    x.put(kernels, {.row = row, .count = kHidden}, values.data() + row * kHidden);
   }
   return x;
 }
@@ -63,9 +63,13 @@ bool has_equal_rows(const RowBuffer& a, const RowBuffer& b, std::size_t count) {
   const auto y = b.rows(0, count);
   const std::size_t size = a.size();
   const std::size_t blocks = count * ((size + kBlockInputs - 1) / kBlockInputs);
-  return std::memcmp(x.fp32, y.fp32, count * size * sizeof(float)) == 0 &&
-         std::memcmp(x.bf16, y.bf16, count * ((size + 1) / 2 * 2) * sizeof(Bfloat16)) == 0 &&
-         std::memcmp(x.blocks, y.blocks, blocks * sizeof(ActivationBlock)) == 0;
+  const auto are_equal = [](const auto* left, const auto* right, std::size_t n) {
+    if (left == nullptr || right == nullptr) return left == right;
+    return std::memcmp(left, right, n * sizeof *left) == 0;
+  };
+  return are_equal(x.fp32, y.fp32, count * size) &&
+         are_equal(x.bf16, y.bf16, count * ((size + 1) / 2 * 2)) &&
+         are_equal(x.blocks, y.blocks, blocks);
 }
 
 // Pieces, a last one that is short, columns that share a panel with the other half; of 300 rows two
@@ -75,7 +79,7 @@ TEST(GatedProductTest, IsTheWholeProductGatedRowByRow) {
   const auto& kernels = best_decoder_kernels();
   ThreadTeam alone(1);
   ThreadTeam team(2);
-  for (const std::size_t size : {40U, 64U, 72U, 203U}) {
+  for (const std::size_t size : {40U, 64U, 72U, 203U, 320U}) {
     for (const bool is_one_tensor : {false, true}) {
       for (const auto precision : kPrecisions) {
         for (const std::size_t rows : {1U, 131U, 300U}) {
@@ -89,15 +93,20 @@ TEST(GatedProductTest, IsTheWholeProductGatedRowByRow) {
 
           std::vector<float> wide(rows * 2 * size);
           whole.matrix.multiply(kernels, alone, x, rows, {wide.data(), 2 * size, false});
-          RowBuffer expected(rows, size, {true, true, true});
           for (std::size_t row = 0; row < rows; ++row) {
             float* gate = wide.data() + row * 2 * size;
             kernels.gate(spec.activation, size, gate, gate + size);
-            expected.put(kernels, row, 0, size, gate);
           }
-          RowBuffer gated(rows, size, {true, true, true});
-          GatedProduct(spec, team, rows).run(weights.matrix, x, rows, gated);
-          EXPECT_TRUE(has_equal_rows(gated, expected, rows));
+          for (const bool has_others : {true, false}) {  // forms beside blocks
+            const RowForms forms{has_others, has_others, true};
+            RowBuffer expected(rows, size, forms);
+            for (std::size_t row = 0; row < rows; ++row) {
+              expected.put(kernels, {.row = row, .count = size}, wide.data() + row * 2 * size);
+            }
+            RowBuffer gated(rows, size, forms);
+            GatedProduct(spec, team, rows).run(weights.matrix, x, rows, gated);
+            EXPECT_TRUE(has_equal_rows(gated, expected, rows)) << has_others;
+          }
         }
       }
     }

@@ -15,8 +15,12 @@ RowBuffer::RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms
   if (forms.blocks) blocks_ = CountedArray<ActivationBlock>(row_count_max * block_count_);
 }
 
-void RowBuffer::put(const DecoderKernels& kernels, std::size_t index, std::size_t begin,
-                    std::size_t count, const float* values) {
+ActivationBlock* RowBuffer::blocks_of(const RowPiece& piece) {
+  return blocks_.get() + piece.row * block_count_ + piece.begin / kBlockInputs;
+}
+
+void RowBuffer::put(const DecoderKernels& kernels, const RowPiece& piece, const float* values) {
+  const auto [index, begin, count] = piece;
   if (fp32_.size() > 0 && values != row(index) + begin) {
     std::copy_n(values, count, row(index) + begin);
   }
@@ -26,13 +30,23 @@ void RowBuffer::put(const DecoderKernels& kernels, std::size_t index, std::size_
     if (begin + count == size_ && bf16_size_ > size_) to[size_] = Bfloat16{};
   }
   if (blocks_.size() == 0) return;
-  auto* blocks = blocks_.get() + index * block_count_ + begin / kBlockInputs;
+  auto* blocks = blocks_of(piece);
   const std::size_t whole = count / kBlockInputs * kBlockInputs;
   kernels.quantize(whole, values, blocks);
   if (whole == count) return;
   float last[kBlockInputs] = {};
   std::copy(values + whole, values + count, last);
   kernels.quantize(kBlockInputs, last, blocks + whole / kBlockInputs);
+}
+
+void RowBuffer::put_gated(const DecoderKernels& kernels, DecoderActivation activation,
+                          const RowPiece& piece, float* gate, const float* up) {
+  const bool is_blocks_alone = blocks_.size() > 0 && fp32_.size() == 0 && bf16_.size() == 0;
+  if (is_blocks_alone && up != nullptr && piece.count % (2 * kBlockInputs) == 0) {
+    return kernels.gate_blocks(activation, piece.count, gate, up, blocks_of(piece));
+  }
+  kernels.gate(activation, piece.count, gate, up);
+  put(kernels, piece, gate);
 }
 
 ProductRows RowBuffer::rows(std::size_t begin, std::size_t count) const {

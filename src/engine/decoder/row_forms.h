@@ -24,6 +24,13 @@ struct RowForms {
   }
 };
 
+/// Columns [begin, begin + count) of a row.
+struct RowPiece {
+  std::size_t row = 0;
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
 /// Rows on their way into a product, in the forms that are read there.
 ///
 /// Threads: different rows, and different pieces of one, may be filled at once.
@@ -37,15 +44,21 @@ class RowBuffer {
   /// Needs: float32 among the forms.
   float* row(std::size_t index) { return fp32_.get() + index * size_; }
 
-  /// The piece [begin, begin + count) of a row in every form. begin: a multiple of 32; count: one
-  /// as well, or up to the row's end. values: elsewhere, or the piece's own float32.
-  void put(const DecoderKernels& kernels, std::size_t index, std::size_t begin, std::size_t count,
-           const float* values);
+  /// A piece of a row in every form. begin: a multiple of 32; count: one as well, or up to the
+  /// row's end. values: elsewhere, or the piece's own float32.
+  void put(const DecoderKernels& kernels, const RowPiece& piece, const float* values);
+
+  /// Puts activation(gate) up, or without `up` activation(gate), as `put` puts values; `gate` may
+  /// be written over.
+  void put_gated(const DecoderKernels& kernels, DecoderActivation activation, const RowPiece& piece,
+                 float* gate, const float* up);
 
   /// The rows [begin, begin + count) as a product reads them.
   ProductRows rows(std::size_t begin, std::size_t count) const;
 
  private:
+  ActivationBlock* blocks_of(const RowPiece& piece);
+
   std::size_t size_ = 0;
   std::size_t bf16_size_ = 0;    // rounded up to a pair
   std::size_t block_count_ = 0;  // rounded up

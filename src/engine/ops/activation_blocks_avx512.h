@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/ops/panel_product.h"
+#include "engine/ops/row_kernel.h"
 
 namespace muster::engine {
 
@@ -93,17 +94,18 @@ template <std::size_t kBlocks>
   }
 }
 
-/// kBlocks: 2 or 4. As bits of a float without a sign, what is not finite is larger than all that
-/// is.
-template <std::size_t kBlocks>
-[[gnu::always_inline]] inline void quantize_blocks(const float* x, ActivationBlock* blocks) {
+/// kBlocks: 2 or 4. source: gives 16 values of the row, its `at`th ones. As bits of a float without
+/// a sign, what is not finite is larger than all that is.
+template <std::size_t kBlocks, typename Source>
+[[gnu::always_inline]] inline void quantize_blocks(const Source& source, std::size_t at,
+                                                   ActivationBlock* blocks) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
   __m512 values[kBlocks][2];
   __m512i most[4];
 #pragma GCC unroll 4
   for (std::size_t b = 0; b < kBlocks; ++b) {
     for (std::size_t v = 0; v < 2; ++v) {
-      values[b][v] = _mm512_loadu_ps(x + b * kBlockInputs + v * 16);
+      values[b][v] = source(at + b * kBlockInputs / 16 + v);
     }
     most[b] = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(values[b][0]), magnitude),
                                _mm512_and_si512(_mm512_castps_si512(values[b][1]), magnitude));
@@ -125,8 +127,8 @@ template <std::size_t kBlocks>
     __m512i whole[2][2];
 #pragma GCC unroll 2
     for (std::size_t b = 0; b < 2; ++b) {
-      const __m512i at = _mm512_set1_epi32(static_cast<int>(2 * pair + b));
-      const __m512 inverse = _mm512_permutexvar_ps(at, _mm512_castps128_ps512(inverses));
+      const __m512i index = _mm512_set1_epi32(static_cast<int>(2 * pair + b));
+      const __m512 inverse = _mm512_permutexvar_ps(index, _mm512_castps128_ps512(inverses));
       for (std::size_t v = 0; v < 2; ++v) {
         whole[b][v] = _mm512_cvtps_epi32(_mm512_mul_ps(values[2 * pair + b][v], inverse));
       }
@@ -146,23 +148,61 @@ template <std::size_t kBlocks>
                                _mm_maskz_mov_epi32(is_finite, sums), blocks);
 }
 
+/// An even number of blocks.
+template <typename Source>
+[[gnu::always_inline]] inline void quantize_even_blocks(const Source& source, std::size_t count,
+                                                        ActivationBlock* blocks) {
+  std::size_t block = 0;
+  for (; block + 4 <= count; block += 4) {
+    quantize_blocks<4>(source, block * kBlockInputs / 16, blocks + block);
+  }
+  if (block < count) quantize_blocks<2>(source, block * kBlockInputs / 16, blocks + block);
+}
+
+/// Values as they stand in memory.
+struct StoredValues {
+  const float* from;
+  [[gnu::always_inline]] __m512 operator()(std::size_t at) const {
+    return _mm512_loadu_ps(from + at * 16);
+  }
+};
+
 /// `DecoderKernels::quantize`.
 static void quantize_row_by_fours(std::size_t size, const float* x, ActivationBlock* blocks) {
   const std::size_t count = size / kBlockInputs;
-  std::size_t block = 0;
-  for (; block + 4 <= count; block += 4) {
-    quantize_blocks<4>(x + block * kBlockInputs, blocks + block);
-  }
-  if (block + 2 <= count) {
-    quantize_blocks<2>(x + block * kBlockInputs, blocks + block);
-    block += 2;
-  }
-  if (block == count) return;
+  const std::size_t even = count / 2 * 2;
+  quantize_even_blocks(StoredValues{x}, even, blocks);
+  if (even == count) return;
   alignas(64) float last[2 * kBlockInputs] = {};
-  for (std::size_t i = 0; i < kBlockInputs; ++i) last[i] = x[block * kBlockInputs + i];
+  for (std::size_t i = 0; i < kBlockInputs; ++i) last[i] = x[even * kBlockInputs + i];
   ActivationBlock room[2];
-  quantize_blocks<2>(last, room);
-  blocks[block] = room[0];
+  quantize_blocks<2>(StoredValues{last}, 0, room);
+  blocks[even] = room[0];
+}
+
+template <typename Simd, typename Simd::Vector (*apply)(typename Simd::Vector)>
+[[gnu::always_inline]] inline void gate_blocks_by(std::size_t size, const float* gate,
+                                                  const float* up, ActivationBlock* blocks) {
+  const auto source = [&](std::size_t at) __attribute__((always_inline)) {
+    return Simd::multiply(apply(Simd::load(gate + at * 16)), Simd::load(up + at * 16));
+  };
+  quantize_even_blocks(source, size / kBlockInputs, blocks);
+}
+
+/// `DecoderKernels::gate_blocks`.
+template <typename Simd>
+void gate_blocks_by_fours(DecoderActivation activation, std::size_t size, float* gate,
+                          const float* up, ActivationBlock* blocks) {
+  switch (activation) {
+    case DecoderActivation::Silu:
+      return gate_blocks_by<Simd, silu<Simd>>(size, gate, up, blocks);
+    case DecoderActivation::GeluTanh:
+      return gate_blocks_by<Simd, gelu_tanh<Simd>>(size, gate, up, blocks);
+    case DecoderActivation::Gelu:
+      return gate_blocks_by<Simd, gelu<Simd>>(size, gate, up, blocks);
+    case DecoderActivation::Relu:
+      return gate_blocks_by<Simd, relu<Simd>>(size, gate, up, blocks);
+  }
 }
 
 }  // namespace muster::engine

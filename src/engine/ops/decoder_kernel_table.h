@@ -23,6 +23,7 @@ constexpr DecoderKernels decoder_kernel_table(std::string_view name) {
       .rms_norm = rms_norm_row<Simd>,
       .layer_norm = layer_norm_row<Simd>,
       .gate = gate_row<Simd>,
+      .gate_blocks = gate_blocks_row<Simd>,
       .rotate = rotate_row<Simd>,
       .add = add_row<Simd>,
       .narrow = narrow_row<Simd>,

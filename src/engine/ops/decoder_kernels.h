@@ -96,6 +96,10 @@ struct DecoderKernels {
   void (*layer_norm)(const LayerNormShape& shape, const float* x, float* out);
   /// gate = activation(gate) up; without `up` activation(gate).
   void (*gate)(DecoderActivation activation, std::size_t size, float* gate, const float* up);
+  /// `gate` with an `up`, and what `quantize` makes of its result, bit for bit; `gate` may be
+  /// written over. size: a multiple of 64.
+  void (*gate_blocks)(DecoderActivation activation, std::size_t size, float* gate, const float* up,
+                      ActivationBlock* blocks);
   void (*rotate)(const Rotation& rotation, float* row);
   void (*add)(std::size_t size, const float* x, float* to);
 

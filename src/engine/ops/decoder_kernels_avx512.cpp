@@ -35,6 +35,7 @@ struct Blocks256 final : BlocksAvx2 {};
 constexpr DecoderKernels kernels_of_avx512() {
   auto kernels = decoder_kernel_table<SimdAvx512, Blocks256>("avx512");
   kernels.quantize = quantize_row_by_fours;
+  kernels.gate_blocks = gate_blocks_by_fours<SimdAvx512>;
   return kernels;
 }
 

@@ -174,6 +174,29 @@ TEST(DecoderKernelsTest, BlocksAreTheSameInEveryInstructionSet) {
   }
 }
 
+// Four blocks at a time, two that are left, two alone; with a block of zeros and one that is not
+// finite.
+TEST(DecoderKernelsTest, GatedBlocksAreThoseOfTwoSteps) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto activation : {DecoderActivation::Silu, DecoderActivation::GeluTanh,
+                                  DecoderActivation::Gelu, DecoderActivation::Relu}) {
+      for (const std::size_t size : {64U, 128U, 192U, 320U}) {
+        auto gate = random_row(size, 1);
+        auto up = random_row(size, 2);
+        std::fill_n(up.begin() + 32, 32, 0.0F);
+        if (size > 64) gate[size - 1] = std::numeric_limits<float>::infinity();
+        auto values = gate;
+        kernels.gate(activation, size, values.data(), up.data());
+        std::vector<ActivationBlock> expected(size / 32), blocks(size / 32);
+        kernels.quantize(size, values.data(), expected.data());
+        kernels.gate_blocks(activation, size, gate.data(), up.data(), blocks.data());
+        EXPECT_EQ(std::memcmp(blocks.data(), expected.data(), size / 32 * sizeof blocks[0]), 0)
+            << kernels.name << " " << static_cast<int>(activation) << " " << size;
+      }
+    }
+  }
+}
+
 // 1e-38 / 127 is 7.9e-41, and its reciprocal is beyond float32.
 TEST(DecoderKernelsTest, ABlockTooSmallForAScaleIsNothing) {
   for (const auto& kernels : decoder_kernels_available()) {

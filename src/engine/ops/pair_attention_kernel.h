@@ -157,11 +157,21 @@ template <typename Simd>
   }
 }
 
+/// Strips of fewer rows than the registers hold fetch what comes next into the first-level cache:
+/// keys of the next blocks, values behind the last keys, values of the next block. Those that have
+/// all rows are of prompts, whose other rows have read the same before them.
+///
+/// Source: SmolLM2-135M in int8, 32 streams with 140 positions each on two cores of a Zen 5: 3,130
+/// and 3,280 tokens a second without, 3,350 with it (medians of 16).
+template <typename Simd, std::size_t kRows>
+inline constexpr bool kFetchesAhead = kRows < Simd::kRowsMax;
+
 /// Scores of kBlocks blocks, to column `column` of the chunk's: of a segment [begin, end) of the
-/// head, and of those before it, which are there.
+/// head, and of those before it, which are there. next: what is read after them, as large.
 /// Not inline, like `combine_pairs`: alone its sums stay in registers.
 template <std::size_t kBlocks, typename Simd, std::size_t kRows>
-[[gnu::noinline]] void score_segment(const Float16* const (&keys)[kBlocks], std::size_t begin,
+[[gnu::noinline]] void score_segment(const Float16* const (&keys)[kBlocks],
+                                     const Float16* const (&next)[kBlocks], std::size_t begin,
                                      std::size_t end, bool is_last, std::size_t column,
                                      PairStrip<Simd, kRows>& strip) {
   __m512i sums[kRows][kBlocks];
@@ -172,6 +182,10 @@ template <std::size_t kBlocks, typename Simd, std::size_t kRows>
   }
   for (std::size_t c = begin; c < end; c += 2) {
     __m512i key[kBlocks];
+    if constexpr (kFetchesAhead<Simd, kRows>) {
+#pragma GCC unroll 8
+      for (std::size_t b = 0; b < kBlocks; ++b) __builtin_prefetch(next[b] + c * kKvBlockTokens);
+    }
 #pragma GCC unroll 8
     for (std::size_t b = 0; b < kBlocks; ++b) {
       key[b] = _mm512_loadu_si512(keys[b] + c * kKvBlockTokens);
@@ -203,15 +217,23 @@ template <std::size_t kBlocks, typename Simd, std::size_t kRows>
   }
 }
 
+/// Scores of kBlocks blocks from `block` on, of those of a chunk, [first, last), to column
+/// `column`.
 template <std::size_t kBlocks, typename Simd, std::size_t kRows>
 [[gnu::always_inline]] inline void score_pairs(const PagedHead<Float16>& head, std::size_t block,
+                                               std::size_t first, std::size_t last,
                                                std::size_t column, PairStrip<Simd, kRows>& strip) {
   const Float16* keys[kBlocks];
+  const Float16* next[kBlocks];
 #pragma GCC unroll 8
-  for (std::size_t b = 0; b < kBlocks; ++b) keys[b] = head.keys(block + b);
+  for (std::size_t b = 0; b < kBlocks; ++b) {
+    const std::size_t then = block + kBlocks + b;
+    keys[b] = head.keys(block + b);
+    next[b] = then < last ? head.keys(then) : head.values(std::min(first + then - last, last - 1));
+  }
   for (std::size_t c = 0; c < head.head_size; c += kKeySegment) {
     const std::size_t end = std::min(c + kKeySegment, head.head_size);
-    score_segment<kBlocks>(keys, c, end, end == head.head_size, column, strip);
+    score_segment<kBlocks>(keys, next, c, end, end == head.head_size, column, strip);
   }
 }
 
@@ -233,7 +255,13 @@ template <std::size_t kColumns, typename Simd, std::size_t kRows>
     const std::size_t until = std::min(end, (p / kKvBlockTokens + 1) * kKvBlockTokens);
     const Float16* values =
         head.values(p / kKvBlockTokens) + p % kKvBlockTokens * head.head_size + 2 * column;
-    for (; p < until; p += 2, values += 2 * head.head_size) {
+    const Float16* then = until < end ? head.values(until / kKvBlockTokens) + 2 * column : values;
+    then += p % kKvBlockTokens * head.head_size;
+    for (; p < until; p += 2, values += 2 * head.head_size, then += 2 * head.head_size) {
+      if constexpr (kFetchesAhead<Simd, kRows>) {
+#pragma GCC unroll 8
+        for (std::size_t v = 0; v < kColumns; ++v) __builtin_prefetch(then + v * 32);
+      }
       __m512i value[kColumns];
 #pragma GCC unroll 8
       for (std::size_t v = 0; v < kColumns; ++v) value[v] = _mm512_loadu_si512(values + v * 32);
@@ -271,7 +299,8 @@ void attend_chunk(const PagedHead<Float16>& head, std::span<const AttentionRow> 
   const std::size_t first = begin / kKvBlockTokens;
   const std::size_t last = (end + kKvBlockTokens - 1) / kKvBlockTokens;
   for_each_strip<4>(last - first, [&]<std::size_t kBlocks>(std::size_t block) {
-    score_pairs<kBlocks>(head, first + block, (first + block) * kKvBlockTokens - chunk, strip);
+    score_pairs<kBlocks>(head, first + block, first, last, (first + block) * kKvBlockTokens - chunk,
+                         strip);
   });
   weigh_chunk(strip, rows, extras, chunk, end, head.head_size);
   for_each_strip<4>(head.head_size / 16, [&]<std::size_t kColumns>(std::size_t column) {

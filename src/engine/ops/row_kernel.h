@@ -168,6 +168,14 @@ void quantize_row(std::size_t size, const float* x, ActivationBlock* blocks) {
   }
 }
 
+/// `DecoderKernels::gate_blocks` in two steps.
+template <typename Simd>
+void gate_blocks_row(DecoderActivation activation, std::size_t size, float* gate, const float* up,
+                     ActivationBlock* blocks) {
+  gate_row<Simd>(activation, size, gate, up);
+  quantize_row<Simd>(size, gate, blocks);
+}
+
 template <typename Simd>
 float quantize_head_row(std::size_t size, const float* x, std::int8_t* quants) {
   const auto zero = Simd::broadcast(0);
