@@ -307,11 +307,12 @@ std::vector<FlagGroup> serve_flag_groups() {
        {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
       {"Which device gets what",
        {LoadBalancingStrategy, MemoryThreshold, DeviceWeights, TaskTypes,
-        SettingId::PlacementExpression, QueueBudget, QueuedTokensMost, QueuedTextsMost, BatchTime,
-        LowLatency, CanaryInterval, CanaryTimeout}},
+        SettingId::PlacementExpression, QueueBudget, QueuedTokensMost, QueuedTextsMost,
+        QueuedRepliesMost, MaxNumSeqs, BatchTime, LowLatency, CanaryInterval, CanaryTimeout}},
       {"What is kept and written down",
        {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, CacheScope, PrefixCache,
-        SettingId::KvCacheDtype, LogLevel, LogFormat, LogDir, StatsFile, StatsInterval}},
+        SettingId::KvCacheDtype, KvCacheSize, LogLevel, LogFormat, LogDir, StatsFile,
+        StatsInterval}},
   };
 }
 
@@ -320,6 +321,7 @@ Status apply_request_settings(const Config& config, ServeOptions& options) {
   options.admission.queue_budget = time(config, SettingId::QueueBudget);
   options.admission.queued_tokens_most = count(config, SettingId::QueuedTokensMost);
   options.admission.queued_texts_most = count(config, SettingId::QueuedTextsMost);
+  options.replies_waiting_most = count(config, SettingId::QueuedRepliesMost);
   options.texts_most = count(config, SettingId::MaxClientBatchSize);
   options.auto_truncate = config.is_on(SettingId::AutoTruncate).value_or(true);
   MUSTER_TRY(set_deadlines(config, options));
@@ -350,6 +352,8 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   options.cache = cache_options(config);
   options.is_cache_shared = config.text(SettingId::CacheScope) == "shared";
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
+  options.replies_at_once = count(config, SettingId::MaxNumSeqs);
+  options.kv_cache_bytes = config.bytes(SettingId::KvCacheSize);
   options.log = log_options(config);
   options.is_low_latency = config.is_on(SettingId::LowLatency).value_or(true);
   options.canary_period = time(config, SettingId::CanaryInterval);

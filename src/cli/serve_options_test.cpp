@@ -53,6 +53,7 @@ TEST(ServeSettings, HaveTheDefaultsOfTheParts) {
   EXPECT_EQ(options.admission.queue_budget, plain.admission.queue_budget);
   EXPECT_EQ(options.admission.queued_tokens_most, plain.admission.queued_tokens_most);
   EXPECT_EQ(options.admission.queued_texts_most, plain.admission.queued_texts_most);
+  EXPECT_EQ(options.replies_waiting_most, plain.replies_waiting_most);
   EXPECT_EQ(options.texts_most, plain.texts_most);
   EXPECT_EQ(options.auto_truncate, plain.auto_truncate);
   EXPECT_EQ(options.deadline, plain.deadline);
@@ -67,6 +68,8 @@ TEST(ServeSettings, HaveTheDefaultsOfTheParts) {
   EXPECT_EQ(config.bytes(SettingId::MaxBodyBytes), plain.http.limits.body_bytes);
   EXPECT_EQ(config.bytes(SettingId::MemoryMost), plain.http.memory_most);
   EXPECT_EQ(config.is_on(SettingId::PrefixCache), plain.has_prefix_cache);
+  EXPECT_EQ(config.count(SettingId::MaxNumSeqs), plain.replies_at_once);
+  EXPECT_EQ(config.bytes(SettingId::KvCacheSize), plain.kv_cache_bytes);
   EXPECT_EQ(config.time(SettingId::CanaryInterval), plain.canary_period);
   EXPECT_EQ(config.time(SettingId::StatsInterval), plain.stats_interval);
 }

@@ -167,7 +167,18 @@ Status DecoderWorkers::on_step_begun(std::size_t index, std::span<const std::byt
 }
 
 Status DecoderWorkers::on_cache_use(std::size_t index, std::span<const std::byte> payload) {
-  groups_[index].cache_use = MUSTER_TRY(decode_cache_use(payload));
+  auto& group = groups_[index];
+  const auto use = MUSTER_TRY(decode_cache_use(payload));
+  if (use.held_block_count > block_count_ ||
+      use.preemption_count < group.cache_use.preemption_count) {
+    return Error{
+        ErrorKind::Corrupt,
+        fmt::format("a worker's cache of {} blocks has {} in use and {} preemptions behind "
+                    "{}",
+                    block_count_, use.held_block_count, use.preemption_count,
+                    group.cache_use.preemption_count)};
+  }
+  group.cache_use = use;
   return Done{};
 }
 

@@ -481,6 +481,20 @@ TEST_F(DecoderWorkersTest, WhatTheCacheHoldsIsShown) {
   EXPECT_EQ(state(0), State::Ended) << "that is no such message";
 }
 
+TEST_F(DecoderWorkersTest, AWorkerThatSaysNonsenseOfItsCacheIsEnded) {
+  for (const CacheUse& use : {CacheUse{9, 3}, CacheUse{2, 2}}) {
+    ASSERT_NO_FATAL_FAILURE(make(1));
+    ASSERT_TRUE(greet(0));
+    const auto ready =
+        encode(DecoderReady{.vocab_size = 1000, .length_max = 100, .block_count = 8});
+    ASSERT_TRUE(say(0, MessageType::DecoderReady, ready));
+    ASSERT_TRUE(say(0, MessageType::CacheUse, encode(CacheUse{8, 3})));
+    ASSERT_TRUE(say(0, MessageType::CacheUse, encode(use)));
+    EXPECT_EQ(state(0), State::Ended) << use.held_block_count;
+    EXPECT_EQ(workers_->view(0).preemption_count, 3U);
+  }
+}
+
 // Of a decoder that is loaded beside others: a program that was replaced ends none of them.
 TEST_F(DecoderWorkersTest, AnotherBuildMayCountAsAFailedLoad) {
   options_.ends_with_other_build = false;

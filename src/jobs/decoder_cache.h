@@ -28,6 +28,15 @@ struct WorkerMemory {
 DecoderCache fit_cache(const DecoderSpec& spec, KvCacheDtype kept, std::uint32_t length_most,
                        const WorkerMemory& memory);
 
+/// What so many sequences of the model's longest context fill: a worker's cache is no larger.
+std::uint64_t cache_bytes_most(const DecoderSpec& spec, KvCacheDtype kept,
+                               std::uint32_t sequences_most);
+
+/// Of so many bytes, whatever is free. With less room than a prompt and reply of `length_most`
+/// take, they are shorter.
+DecoderCache cache_of(const DecoderSpec& spec, KvCacheDtype kept, std::uint32_t length_most,
+                      std::uint64_t bytes);
+
 /// As `fit_cache`, with room for one of `length_most` tokens whatever is free.
 DecoderCache cache_for(const DecoderSpec& spec, KvCacheDtype kept, std::uint32_t length_most,
                        const WorkerMemory& memory);

@@ -56,6 +56,14 @@ TEST(DecoderCache, LeavesRoomForTheWeights) {
   EXPECT_EQ(fit_cache(spec(), KvCacheDtype::Fp16, 1'000'000, full).bytes, kGiB / 4);
 }
 
+// 3 MiB are 1,536 tokens: 96 blocks.
+TEST(DecoderCache, IsAsLargeAsIsAsked) {
+  const auto large = cache_of(spec(), KvCacheDtype::Fp16, 1024, 3U << 20);
+  EXPECT_EQ(large.bytes, 3U << 20);
+  EXPECT_EQ(large.length_most, 1024U);
+  EXPECT_EQ(cache_of(spec(), KvCacheDtype::Fp16, 8192, 3U << 20).length_most, 1536U);
+}
+
 TEST(DecoderCache, AnInterruptedRunGoesOnWithItsLengthWhateverIsFree) {
   const auto cache = cache_for(spec(), KvCacheDtype::Fp16, 262'144, {});
   EXPECT_EQ(cache.length_most, 262'144U);

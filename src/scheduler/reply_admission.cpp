@@ -16,10 +16,10 @@ ReplyAnswer ask_for_places(const ReplyQueue& queue, std::string_view caller,
   for (const auto& [name, number] : queue.waiting) all += number;
   const auto found = queue.waiting.find(caller);
   const std::size_t own = found == queue.waiting.end() ? 0 : found->second;
-  if (behind_free(all + reply_count) > kRepliesWaitingMost) {
+  if (behind_free(all + reply_count) > queue.waiting_most) {
     return {.verdict = Verdict::NoRoom, .waiting_count = behind_free(all)};
   }
-  const auto room_left = kRepliesWaitingMost - behind_free(all + reply_count);
+  const auto room_left = queue.waiting_most - behind_free(all + reply_count);
   if (!caller.empty() && behind_free(own) > 0 && behind_free(own + reply_count) > room_left) {
     return {.verdict = Verdict::OthersRoom, .waiting_count = behind_free(own)};
   }

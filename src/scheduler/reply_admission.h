@@ -7,12 +7,10 @@
 
 namespace muster {
 
-/// Replies that may wait for a worker, of one decoder.
-inline constexpr std::size_t kRepliesWaitingMost = 64;
-
 /// The replies of a decoder as admission sees them.
 struct ReplyQueue {
   std::size_t free_count = 0;                            // places that the next ones get at once
+  std::size_t waiting_most = 64;                         // that may wait for one
   std::map<std::string_view, std::size_t> waiting = {};  // that no worker has, by caller
 };
 

@@ -16,6 +16,7 @@
 #include "scheduler/steps.h"
 #include "spec/cpu_decoder_memory.h"
 #include "spec/gpu_decoder_memory.h"
+#include "spec/row_blocks.h"
 
 namespace muster {
 namespace {
@@ -53,8 +54,8 @@ std::optional<std::size_t> place_of(const Machine& machine, const Device& device
   return std::nullopt;
 }
 
-std::uint64_t logits_rows() {
-  return DecoderFleetOptions{}.streams_most + StepOptions{}.scored_most;
+std::uint64_t logits_rows(std::uint32_t sequences_most) {
+  return sequences_most + StepOptions{}.scored_most;
 }
 
 // nullopt: the engine does not compute it on a CPU, or not in this precision.
@@ -72,16 +73,22 @@ std::optional<DecoderDemand> cpu_demand(const ModelDescription& model, const Cpu
   return demand;
 }
 
-// What a GPU's attention takes beside the rows of a step. The self-tests of a load are over before
-// the cache is made, and take less than a step and the smallest cache together.
+// Rows of products on a GPU are of these counts, those of the head, too.
+std::uint64_t computed_rows(std::uint64_t rows, DeviceKind device) {
+  if (!runs_as_gpu(device)) return rows;
+  const auto fits = std::find_if(std::rbegin(kGpuRowCounts), std::rend(kGpuRowCounts),
+                                 [rows](auto count) { return count >= rows; });
+  return fits == std::rend(kGpuRowCounts) ? rows : *fits;
+}
+
+// What a GPU's attention takes beside the rows of a step.
 std::uint64_t gpu_attention_bytes(const DecoderSpec& spec, DecoderPrecision precision,
-                                  std::uint32_t length_max) {
-  const auto fleet = DecoderFleetOptions{};
+                                  std::uint32_t length_max, std::uint32_t sequences_most) {
   return gpu_gather_bytes(spec, precision == DecoderPrecision::Fp32, length_max) +
          gpu_rotation_bytes(spec) +
-         gpu_list_bytes(spec, {.rows = fleet.step_tokens_most,
-                               .logit_rows = logits_rows(),
-                               .sequences = fleet.streams_most,
+         gpu_list_bytes(spec, {.rows = DecoderFleetOptions{}.step_tokens_most,
+                               .logit_rows = logits_rows(sequences_most),
+                               .sequences = sequences_most,
                                .length = length_max});
 }
 
@@ -93,10 +100,11 @@ bool has_context(DeviceKind device) {
 
 // As `muster plan` counts a device that is no CPU, or a model that is not computed.
 Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision precision,
-                                     std::uint32_t length_max, DeviceKind device) {
+                                     std::uint32_t length_max, std::uint32_t sequences_most,
+                                     DeviceKind device) {
   std::uint64_t attention = 0;
   if (runs_as_gpu(device) && model.decoder) {
-    attention = gpu_attention_bytes(*model.decoder, precision, length_max);
+    attention = gpu_attention_bytes(*model.decoder, precision, length_max, sequences_most);
   }
   model.decoder.reset();
   Workload workload;
@@ -107,10 +115,14 @@ Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision pr
                          .is_gpu = has_context(device)};
   const auto parts = MUSTER_TRY(stage_memory(model, workload, whole));
   const bool is_as_stored = precision == DecoderPrecision::Own;
+  const auto logits = muster::logits_bytes(model.shape.vocab_size,
+                                           computed_rows(logits_rows(sequences_most), device), 1);
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
       .work_bytes = parts.activations + parts.workspace + parts.context + attention,
-      .logits_bytes = muster::logits_bytes(model.shape.vocab_size, logits_rows(), 1)};
+      .logits_bytes = logits,
+      // Source: engine/ops/row_counts.cpp: expected rows, the same rolled, and those of a count.
+      .test_bytes = runs_as_gpu(device) ? 3 * logits : 0};
 }
 
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) {
@@ -126,17 +138,17 @@ DecoderPlace DecoderPlace::of(const Device& device) {
 
 Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
                                      DecoderPrecision precision, std::uint32_t length_max,
-                                     const DecoderPlace& place) {
+                                     const DecoderPlace& place, std::uint32_t sequences_most) {
   auto model = MUSTER_TRY(describe_model(source));
   if (place.device == DeviceKind::Cpu) {
     const CpuDecoderRun run{.precision = precision,
                             .step_tokens = DecoderFleetOptions{}.step_tokens_most,
-                            .logits_rows = logits_rows(),
+                            .logits_rows = logits_rows(sequences_most),
                             .threads = place.threads,
                             .context = length_max};
     if (const auto demand = cpu_demand(model, run)) return *demand;
   }
-  return planned_demand(std::move(model), precision, length_max, place.device);
+  return planned_demand(std::move(model), precision, length_max, sequences_most, place.device);
 }
 
 // A machine with GPUs has its CPUs as host memory alone: each of the server's has an equal share.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "coordinator/decoder_workers.h"
 #include "spec/device.h"
 #include "spec/generation.h"
 #include "spec/machine.h"
@@ -19,9 +21,13 @@ struct DecoderDemand {
   std::uint64_t work_bytes = 0;    // activations of a step, and what chooses a token; on a GPU also
                                    // the driver's context and the libraries' workspaces
   std::uint64_t logits_bytes = 0;  // of a step
+  std::uint64_t test_bytes = 0;    // of a load's self-tests, over before the cache is made
 
   std::uint64_t step_bytes() const { return work_bytes + logits_bytes; }
   std::uint64_t total() const { return weights_bytes + step_bytes(); }
+  std::uint64_t with_cache(std::uint64_t cache_bytes) const {
+    return weights_bytes + std::max(step_bytes() + cache_bytes, test_bytes);
+  }
 };
 
 /// Where a worker runs.
@@ -32,9 +38,9 @@ struct DecoderPlace {
   static DecoderPlace of(const Device& device);
 };
 
-/// For sequences of up to `length_max` tokens, in steps of as many tokens as a worker computes. A
-/// worker has a row of logits for each sequence, which chooses by it, and for each id that a step
-/// may score.
+/// For `sequences_most` sequences at once of up to `length_max` tokens, in steps of as many tokens
+/// as a worker computes. A worker has a row of logits for each sequence, which chooses by it, and
+/// for each id that a step may score.
 ///
 /// On a CPU what the engine allocates (spec/cpu_decoder_memory.h). On a GPU as `muster plan` counts
 /// it, and what attention gathers (spec/gpu_decoder_memory.h); but of a file whose weights are
@@ -43,9 +49,10 @@ struct DecoderPlace {
 ///
 /// Errors: those of describe_model and of stage_memory. Cost: reads the headers of the files.
 /// Threads: thread-safe. Source: docs/memory-model.md.
-Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
-                                     DecoderPrecision precision, std::uint32_t length_max,
-                                     const DecoderPlace& place = {});
+Result<DecoderDemand> decoder_demand(
+    const std::filesystem::path& source, DecoderPrecision precision, std::uint32_t length_max,
+    const DecoderPlace& place = {},
+    std::uint32_t sequences_most = DecoderFleetOptions{}.streams_most);
 
 /// The memory that the models of a server may take on its devices: what was free before its workers
 /// came, the margin of a plan taken off.

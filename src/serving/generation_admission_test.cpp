@@ -33,6 +33,30 @@ TEST_F(GenerationAdmissionTest, TheChoicesOfThreeCallsFindPlacesOrWait) {
   EXPECT_EQ(message(late), "64 requests wait for this model, and 2 more are too many");
 }
 
+// Two places, and room for one more: the settings of a server.
+TEST_F(GenerationAdmissionTest, HowManyAreComputedAndWaitIsSet) {
+  options_.replies_at_once = 2;
+  options_.replies_waiting_most = 1;
+  start("wait_at=1");
+  std::vector<Outcome> outcomes(4);
+  for (auto& outcome : outcomes) ask({.text = "a"}, outcome);
+  EXPECT_FALSE(outcomes[2].error) << message(outcomes[2]);
+  EXPECT_EQ(message(outcomes[3]), "1 request waits for this model");
+  run_until([&] { return service_->status().running_count == 2; });
+  EXPECT_EQ(service_->status().waiting_count, 1U);
+
+  Outcome many;
+  ask({.text = "a", .choice_count = 3}, many);
+  EXPECT_EQ(message(many), "chat computes at most 2 replies at a time (max_num_seqs): 3");
+  EXPECT_EQ(many.error->error.kind, ErrorKind::InvalidArgument);
+
+  options_.replies_waiting_most = 2;
+  set_limits({});
+  Outcome more;
+  ask({.text = "a"}, more);
+  EXPECT_FALSE(more.error) << message(more);
+}
+
 // ---- How long they may wait ----
 
 TEST_F(GenerationAdmissionTest, WhoWouldWaitForTooLongIsTold) {

@@ -22,8 +22,6 @@ namespace {
 constexpr std::uint64_t kBytesOfAToken = 4;  // of a prompt, before it is tokenised
 constexpr Duration kRetryLeast = std::chrono::seconds(1);
 constexpr Duration kRetryMost = std::chrono::seconds(60);
-static_assert(kChoicesMost == ServingDecoder::kStreamsMost && kChoicesMost <= kRepliesWaitingMost,
-              "a request that is taken at all can be let in, and computed at once");
 
 std::uint64_t prompt_bytes(const GenerationCall& call) {
   std::uint64_t bytes = call.text.size() + call.ids.size() * kBytesOfAToken;
@@ -147,9 +145,10 @@ std::map<std::string_view, std::size_t> GenerationService::unplaced(
 std::optional<CallError> GenerationService::ask_queue(const Call& call) const {
   const auto& decoder = *call.decoder;
   const auto count = call.choices.size();
-  const auto answer =
-      ask_for_places({.free_count = decoder.fleet->free_count(), .waiting = unplaced(decoder)},
-                     call.asked->caller, count);
+  const auto answer = ask_for_places({.free_count = decoder.fleet->free_count(),
+                                      .waiting_most = replies_waiting_most_,
+                                      .waiting = unplaced(decoder)},
+                                     call.asked->caller, count);
   const auto refuse = [&](std::string reason) {
     return CallError{.error = {ErrorKind::ResourceExhausted, std::move(reason)},
                      .retry_after = retry_after(decoder)};
@@ -157,7 +156,9 @@ std::optional<CallError> GenerationService::ask_queue(const Call& call) const {
   switch (answer.verdict) {
     case ReplyAnswer::Verdict::NoRoom: {
       const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
-      return refuse(fmt::format("{} requests wait for this model{}", answer.waiting_count, more));
+      return refuse(fmt::format("{} {} for this model{}", answer.waiting_count,
+                                answer.waiting_count == 1 ? "request waits" : "requests wait",
+                                more));
     }
     case ReplyAnswer::Verdict::OthersRoom:
       return refuse(
@@ -192,6 +193,13 @@ std::optional<CallError> GenerationService::admit(Call& call) {
         .error = {ErrorKind::Unavailable, fmt::format("{} is being loaded", decoder.name)},
         .retry_after = kRetryLeast};
   }
+  if (const auto most = replies_at_once_ * decoder.devices.size(); count > most) {
+    return CallError{
+        .error = {ErrorKind::InvalidArgument,
+                  fmt::format("{} computes at most {} replies at a time (max_num_seqs): {}",
+                              decoder.name, most, count)},
+        .field = CallField::Choices};
+  }
   if (auto refused = ask_queue(call)) {
     ++counts_.refused_count;
     return refused;
@@ -225,7 +233,7 @@ Duration GenerationService::retry_after(const ServingDecoder& decoder) const {
   const auto ended = counts_.stop_count + counts_.length_count;
   if (ended == 0) return kRetryLeast;
   const double of_one = counts_.duration.sum / static_cast<double>(ended);
-  const double at_once = static_cast<double>(ServingDecoder::kStreamsMost * decoder.devices.size());
+  const double at_once = static_cast<double>(replies_at_once_ * decoder.devices.size());
   const double ahead = static_cast<double>(decoder.fleet->waiting_count());
   const auto wait = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(of_one * std::max(1.0, ahead / at_once)));

@@ -29,6 +29,8 @@ GenerationService::GenerationService(const ServeOptions& options, ModelRoster& r
       loop_(loop),
       clock_(clock),
       limits_(AdmissionOptions{}),
+      replies_at_once_(options.replies_at_once),
+      replies_waiting_most_(options.replies_waiting_most),
       queue_budget_(options.admission.queue_budget),
       wait_most_(options.deadline),
       decoders_(options, roster, loop, decoder_events(std::move(events)), clock),
@@ -94,6 +96,7 @@ std::uint32_t GenerationService::length_max(const std::string& name) const {
 void GenerationService::reconfigure(const ServeOptions& options,
                                     std::map<std::string, CallerLimits> limits) {
   limits_.set_limits(std::move(limits));
+  replies_waiting_most_ = options.replies_waiting_most;
   queue_budget_ = options.admission.queue_budget;
   wait_most_ = options.deadline;
   for (auto& [id, call] : calls_) call.timer->set(due(call));

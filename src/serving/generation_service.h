@@ -175,8 +175,10 @@ class GenerationService {
   EventLoop& loop_;
   const Clock& clock_;
   Admission limits_;
-  Duration queue_budget_;  // predicted wait for a place
-  Duration wait_most_;     // for one, of a call that names no deadline
+  std::size_t replies_at_once_;       // of a decoder, by each device
+  std::size_t replies_waiting_most_;  // of a decoder
+  Duration queue_budget_;             // predicted wait for a place
+  Duration wait_most_;                // for one, of a call that names no deadline
   ServingDecoders decoders_;
   std::map<CallId, Call> calls_;
   CallId next_call_ = 1;

@@ -50,8 +50,6 @@ struct StreamOwner {
 
 /// A decoder of a running server, as its calls need it.
 struct ServingDecoder {
-  static constexpr std::uint32_t kStreamsMost = 32;  // that one worker has at once
-
   std::uint64_t id = 0;  // never used twice
   std::string name;
   ModelRoster::Ticket ticket = {};

@@ -13,6 +13,12 @@
 #include "serving/serving_decoders.h"
 
 namespace muster {
+namespace {
+
+// A worker is asked for a known reply before it has others (coordinator/decoder_canary.h).
+constexpr std::uint32_t kLengthLeast = 32;
+
+}  // namespace
 
 // Threads: any. It reads what never changes.
 Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked) const {
@@ -33,7 +39,8 @@ ServingDecoders::Need ServingDecoders::need_of(const std::string& path, DecoderP
                                                std::uint32_t length_most,
                                                const DecoderPlace& place) const {
   Need need;
-  if (const auto demand = decoder_demand(path, precision, length_most, place)) {
+  if (const auto demand =
+          decoder_demand(path, precision, length_most, place, options_.replies_at_once)) {
     need.demand = *demand;
   } else {
     need.why_unknown = demand.error().message;
@@ -209,20 +216,33 @@ Result<std::uint64_t> ServingDecoders::fit_memory(const Opened& opened) const {
   }
   const auto demand = opened.need.demand.value_or(DecoderDemand{});
   const auto kept = kept_as(decoder.asked.kv_cache_dtype, decoder.precision);
-  const auto cache = fit_cache(decoder.spec, kept, decoder.length_most,
-                               {.free_bytes = least.value_or(0), .other_bytes = demand.total()});
+  const WorkerMemory memory{.free_bytes = least.value_or(0), .other_bytes = demand.total()};
+  auto cache = options_.kv_cache_bytes
+                   ? cache_of(decoder.spec, kept, decoder.length_most, *options_.kv_cache_bytes)
+                   : fit_cache(decoder.spec, kept, decoder.length_most, memory);
+  if (cache.length_most < std::min(decoder.length_most, kLengthLeast)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("kv_cache_size {}: {} needs {} for {} tokens, the fewest that it can "
+                             "serve with",
+                             human_bytes(*options_.kv_cache_bytes), decoder.name,
+                             human_bytes(kLengthLeast * token_cache_bytes(decoder.spec, kept)),
+                             kLengthLeast)};
+  }
+  cache.bytes =
+      std::min(cache.bytes, cache_bytes_most(decoder.spec, kept, options_.replies_at_once));
   decoder.length_most = cache.length_most;
   if (!opened.need.demand) return cache.bytes;
-  decoder.planned_bytes = demand.total() + cache.bytes;
+  decoder.planned_bytes = demand.with_cache(cache.bytes);
   if (!least || decoder.planned_bytes <= *least) return cache.bytes;
   return Error{
       ErrorKind::ResourceExhausted,
       fmt::format("{} needs {} on each device (weights {}, a step {}, keys and values {}), and {} "
-                  "has {} left: unload another model or name fewer tokens (length_max)",
+                  "has {} left: unload another model or name {}",
                   decoder.name, human_bytes(decoder.planned_bytes),
                   human_bytes(demand.weights_bytes), human_bytes(demand.step_bytes()),
-                  human_bytes(cache.bytes), options_.devices[tightest].name(),
-                  human_bytes(*least))};
+                  human_bytes(cache.bytes), options_.devices[tightest].name(), human_bytes(*least),
+                  options_.kv_cache_bytes ? "less for keys and values (kv_cache_size)"
+                                          : "fewer tokens (length_max)")};
 }
 
 Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache_bytes,
@@ -235,7 +255,7 @@ Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache
                               .precision = decoder.precision,
                               .kv_cache_dtype = decoder.asked.kv_cache_dtype,
                               .cache_bytes = cache_bytes,
-                              .streams_most = ServingDecoder::kStreamsMost,
+                              .streams_most = options_.replies_at_once,
                               .has_prefix_cache = options_.has_prefix_cache,
                               .asks_canary = true,
                               .ends_with_other_build = is_at_start,

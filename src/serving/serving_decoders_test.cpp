@@ -471,6 +471,26 @@ TEST_F(ServingDecodersTest, ADecoderThatDoesNotFitIsRefusedWithItsFigures) {
   EXPECT_TRUE(load(second())) << "there is room again";
 }
 
+// 128 bytes a token, of 32 tokens, the fewest.
+TEST_F(ServingDecodersTest, ACacheOfASetSizeMakesRepliesShorter) {
+  options_.kv_cache_bytes = 4096;
+  start();
+  EXPECT_NE(notices_.find("may have 32 tokens instead of 128, as there are 4.10 kB"),
+            std::string::npos)
+      << notices_;
+}
+
+TEST_F(ServingDecodersTest, ACacheThatIsTooSmallIsRefusedByItsSetting) {
+  options_.kv_cache_bytes = 4095;
+  const auto ignore = [](const std::string&, const std::optional<std::string>&) {};
+  const auto service =
+      GenerationService::start(options_, roster_, loop_, {.on_notice = ignore}, clock_);
+  ASSERT_FALSE(service);
+  EXPECT_EQ(service.error().message,
+            "kv_cache_size 4.09 kB: chat needs 4.10 kB for 32 tokens, the fewest that it can "
+            "serve with");
+}
+
 TEST_F(ServingDecodersTest, WhatOtherProgramsHaveTakenSinceTheStartCounts) {
   options_.machine.classes.push_back({.model = "CPU", .kind = DeviceKind::Cpu, .memory_bytes = 0});
   options_.machine.devices.push_back(

@@ -185,7 +185,7 @@ void SimulatedDecoders::on_arrival(std::size_t index) {
                                   .flow = asked.caller});
   reply_of_[reply.stream] = index;
   turns_.on_submitted(reply.stream, asked.caller, cost_of(asked));
-  if (turns_.waiting_count() > kRepliesWaitingMost + streams_.free_count()) {
+  if (turns_.waiting_count() > ReplyQueue{}.waiting_most + streams_.free_count()) {
     violated(fmt::format("{} replies wait, with {} places", turns_.waiting_count(),
                          streams_.free_count()));
   }

@@ -8,8 +8,6 @@ namespace muster::engine {
 
 GatedProduct::GatedProduct(const DecoderSpec& spec, ThreadTeam& team, std::size_t row_count_max)
     : spec_(spec), team_(team), kernels_(best_decoder_kernels()) {
-  // Rows are divided between two members or more.
-  static_assert(kDividedRows.room() <= 2 * RowShares::kRowsLeast * kDividedColumns.room_columns());
   const std::size_t rows = std::min(row_count_max, kDividedColumns.rows);
   const std::size_t size = rows * kDividedColumns.room_columns();
   for (std::size_t i = 0; i < team.size(); ++i) {
@@ -17,10 +15,20 @@ GatedProduct::GatedProduct(const DecoderSpec& spec, ThreadTeam& team, std::size_
   }
 }
 
+// As many rows as there is room for, in whole units of shares.
+GatedProduct::PieceSize GatedProduct::piece_size(std::size_t share_count) const {
+  if (share_count == 1) return kDividedColumns;
+  auto size = kDividedRows;
+  const std::size_t room = rooms_.front().size() / (spec_.is_gated ? 2 : 1);
+  const std::size_t rows = room / size.room_columns() / RowShares::kUnit * RowShares::kUnit;
+  size.rows = std::min(size.rows, rows);
+  return size;
+}
+
 void GatedProduct::run(const PanelMatrix& up, const RowBuffer& x, std::size_t row_count,
                        RowBuffer& out, CacheFetches* fetches) {
   const RowShares shares(row_count, team_.size());
-  const PieceSize size = shares.count() > 1 ? kDividedRows : kDividedColumns;
+  const PieceSize size = piece_size(shares.count());
   const std::size_t pieces = (spec_.intermediate_size + size.columns - 1) / size.columns;
   team_.share(shares.count() * pieces, [&](std::size_t index, std::size_t member) {
     run_piece(up, x,

@@ -45,7 +45,7 @@ class GatedProduct {
   /// Few columns where members divide them, more where they divide rows: values become blocks of 8
   /// bits four at a time.
   static constexpr PieceSize kDividedColumns{.columns = 64, .rows = 128};
-  static constexpr PieceSize kDividedRows{.columns = 128, .rows = 48};
+  static constexpr PieceSize kDividedRows{.columns = 128, .rows = 64};
 
   /// Columns for some of the rows, by a member of the team.
   struct Piece {
@@ -57,6 +57,8 @@ class GatedProduct {
   };
 
   void run_piece(const PanelMatrix& up, const RowBuffer& x, const Piece& piece, RowBuffer& out);
+
+  PieceSize piece_size(std::size_t share_count) const;
 
   const DecoderSpec& spec_;
   ThreadTeam& team_;

@@ -8,16 +8,22 @@
 #include <new>
 
 #include "engine/memory_use.h"
+#include "engine/ops/page_arena.h"
 
 namespace muster::engine {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20U;
+constexpr std::size_t kHugePageBytes = PageArena::kPage;
 
 }  // namespace
 
-void* allocate_counted(std::size_t bytes) {
+void* allocate_counted(std::size_t bytes, ArrayPlace place) {
+  if (place == ArrayPlace::Weights) {
+    auto* const memory = PageArena::of_weights().take(bytes);
+    count_allocated(bytes);
+    return memory;
+  }
   const bool is_large = bytes >= kHugePageBytes;
   void* memory = ::operator new[](bytes, std::align_val_t(is_large ? kHugePageBytes : kAlignment));
   count_allocated(bytes);
@@ -26,9 +32,12 @@ void* allocate_counted(std::size_t bytes) {
   return memory;
 }
 
-void free_counted(void* memory, std::size_t bytes) {
-  const bool is_large = bytes >= kHugePageBytes;
+void free_counted(void* memory, std::size_t bytes, ArrayPlace place) {
   count_freed(bytes);
+  if (place == ArrayPlace::Weights) {
+    return PageArena::of_weights().give_back(static_cast<std::byte*>(memory), bytes);
+  }
+  const bool is_large = bytes >= kHugePageBytes;
   ::operator delete[](memory, std::align_val_t(is_large ? kHugePageBytes : kAlignment));
 }
 

@@ -110,7 +110,7 @@ PanelWeight::PanelWeight(WeightFormat format, std::size_t out_size, std::size_t 
       in_size_(in_size),
       panel_bytes_(bytes_per_panel(format, in_size)) {
   MUSTER_CHECK(!is_blocked(format) || in_size % kBlockInputs == 0);
-  data_ = CountedArray<std::byte>(panel_count() * panel_bytes_);
+  data_ = CountedArray<std::byte>(panel_count() * panel_bytes_, ArrayPlace::Weights);
 }
 
 float* PanelWeight::make_bias() {

@@ -18,7 +18,7 @@ IS_TIMED = False
 
 IDS_OF_TEXT, IDS_LEAST = 96, 8
 # Sentences in several languages, and then texts of so many lines of the shipped package descriptions, evenly spread.
-LINES_OF_TEXT, PACKAGE_TEXTS = 8, 297
+LINES_OF_TEXT, PACKAGE_TEXTS = 8, 420
 POSITIONS_LEAST = 30_000
 RESAMPLED, INTERVAL_PERCENT = 10_000, 95
 HALF_WIDTH_MOST = 0.1  # of the interval, as a share of llama.cpp's divergence: a wider one would pass whatever is measured
