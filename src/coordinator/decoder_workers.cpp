@@ -173,8 +173,7 @@ Status DecoderWorkers::on_cache_use(std::size_t index, std::span<const std::byte
       use.preemption_count < group.cache_use.preemption_count) {
     return Error{
         ErrorKind::Corrupt,
-        fmt::format("a worker's cache of {} blocks has {} in use and {} preemptions behind "
-                    "{}",
+        fmt::format("a worker's cache of {} blocks has {} in use and {} preemptions behind {}",
                     block_count_, use.held_block_count, use.preemption_count,
                     group.cache_use.preemption_count)};
   }

@@ -73,14 +73,6 @@ std::optional<DecoderDemand> cpu_demand(const ModelDescription& model, const Cpu
   return demand;
 }
 
-// Rows of products on a GPU are of these counts, those of the head, too.
-std::uint64_t computed_rows(std::uint64_t rows, DeviceKind device) {
-  if (!runs_as_gpu(device)) return rows;
-  const auto fits = std::find_if(std::rbegin(kGpuRowCounts), std::rend(kGpuRowCounts),
-                                 [rows](auto count) { return count >= rows; });
-  return fits == std::rend(kGpuRowCounts) ? rows : *fits;
-}
-
 // What a GPU's attention takes beside the rows of a step.
 std::uint64_t gpu_attention_bytes(const DecoderSpec& spec, DecoderPrecision precision,
                                   std::uint32_t length_max, std::uint32_t sequences_most) {
@@ -115,8 +107,9 @@ Result<DecoderDemand> planned_demand(ModelDescription model, DecoderPrecision pr
                          .is_gpu = has_context(device)};
   const auto parts = MUSTER_TRY(stage_memory(model, workload, whole));
   const bool is_as_stored = precision == DecoderPrecision::Own;
+  const auto rows = logits_rows(sequences_most);
   const auto logits = muster::logits_bytes(model.shape.vocab_size,
-                                           computed_rows(logits_rows(sequences_most), device), 1);
+                                           runs_as_gpu(device) ? gpu_rows_computed(rows) : rows, 1);
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
       .work_bytes = parts.activations + parts.workspace + parts.context + attention,

@@ -5,6 +5,7 @@
 #include "spec/row_blocks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 namespace muster {
@@ -26,6 +27,12 @@ std::uint32_t quotient_up(std::uint32_t value, std::uint32_t divisor) {
 }
 
 }  // namespace
+
+std::uint64_t gpu_rows_computed(std::uint64_t row_count) {
+  const auto fits = std::find_if(std::rbegin(kGpuRowCounts), std::rend(kGpuRowCounts),
+                                 [&](std::uint32_t count) { return count >= row_count; });
+  return fits != std::rend(kGpuRowCounts) ? *fits : row_count;
+}
 
 std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::uint32_t> allowed) {
   std::vector<RowBlock> blocks;

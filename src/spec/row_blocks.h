@@ -28,6 +28,9 @@ inline constexpr std::uint32_t kGpuRowCounts[] = {16384, 12288, 8192, 6144, 4096
                                                   2048,  1536,  1024, 768,  512,  384,
                                                   256,   192,   128,  96,   64,   32};
 
+/// The smallest of them that holds so many rows, or as many where none does.
+std::uint64_t gpu_rows_computed(std::uint64_t row_count);
+
 /// Lanes of a GPU's worker, each with a stream and a pass of its own: while one waits for its rows
 /// and sends them, the device computes for the other.
 inline constexpr std::size_t kGpuLanes = 2;

@@ -19,8 +19,8 @@ namespace muster {
 // its steps and for each sequence in the end Finished, or Failed where it could not be computed. A
 // sequence that was cancelled is answered by a Cancel of its id, behind what was on its way. Before
 // a step that computes more than a token of each sequence the worker says StepBegun; what its cache
-// holds it says by CacheUse. Instead of all
-// that it may be asked to ProbeDecoder, answered by DecoderVerdict or Failed.
+// holds it says by CacheUse. Instead of all that it may be asked to ProbeDecoder, answered by
+// DecoderVerdict or Failed.
 // Source: docs/formats/frames.md.
 
 /// Parent: load this decoder beside what is loaded, and be ready to generate with it.

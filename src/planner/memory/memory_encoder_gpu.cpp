@@ -23,13 +23,6 @@ constexpr std::uint64_t kBiasAlignment = 8;
 
 bool has_relative_bias(const ModelShape& shape) { return shape.family == "mpnet"; }
 
-// The rows of a pass of so many tokens: the next count, or the tokens of a longer text.
-std::uint64_t pass_rows(std::uint64_t tokens) {
-  const auto fits = std::find_if(std::rbegin(kGpuRowCounts), std::rend(kGpuRowCounts),
-                                 [&](std::uint32_t count) { return count >= tokens; });
-  return fits != std::rend(kGpuRowCounts) ? *fits : tokens;
-}
-
 // One table of query and key for each head, in storage that reaches as far as the largest pass.
 std::uint64_t bias_elements(const ModelShape& shape) {
   const auto size = (shape.length_max + kBiasAlignment - 1) / kBiasAlignment * kBiasAlignment;
@@ -64,7 +57,7 @@ std::uint64_t gpu_encoder_pass_bytes(const ModelShape& shape, std::uint64_t toke
                                      std::uint32_t element_bytes) {
   const std::uint64_t hidden = shape.hidden_size;
   const auto& layer = shape.layers.front();
-  const auto rows = pass_rows(std::max(tokens, kBatchTokens));
+  const auto rows = gpu_rows_computed(std::max(tokens, kBatchTokens));
   // The state; query, key and value; the attended rows.
   const auto attend = multiply_bytes(5, hidden, element_bytes);
   // The state, the wide rows and their product.
