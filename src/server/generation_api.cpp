@@ -230,7 +230,15 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
   }
   MUSTER_TRY(take_choices(choices, request.is_stream, call));
   set_seed(seed, call.sampling);
+  request.draws_seed = !seed;
   return request;
+}
+
+void take_prompts(std::vector<CompletionPrompt> prompts, GenerationRequest& request) {
+  request.call.text = std::move(prompts.front().text);
+  request.call.ids = std::move(prompts.front().ids);
+  prompts.erase(prompts.begin());
+  request.more_prompts = std::move(prompts);
 }
 
 }  // namespace
@@ -263,21 +271,21 @@ ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits
 }
 
 ApiResult<GenerationRequest> parse_completion(std::string body, const GenerationLimits& limits) {
-  bool has_prompt = false;
+  std::vector<CompletionPrompt> prompts;
   ChoiceFields choices;
   const CountRange top{.least = 0, .most = kLogprobsMost};
   auto request = MUSTER_TRY(
       parse(std::move(body), limits, false, choices, [&](auto& fields, GenerationCall& call) {
-        fields.push_back({"prompt", [&limits, &call, &has_prompt](JsonValue& value) {
-                            has_prompt = true;
-                            return read_prompt(value, limits, call);
+        fields.push_back({"prompt", [&limits, &prompts](JsonValue& value) {
+                            return read_prompts(value, limits, prompts);
                           }});
         fields.push_back(flag_field("echo", call.echoes_prompt));
         fields.push_back(count_field("best_of", {.most = limits.choices_most}, choices.candidates));
         fields.push_back(count_field("logprobs", top, choices.top));
         fields.push_back(none_field("suffix"));
       }));
-  if (!has_prompt) return missing_field("prompt");
+  if (prompts.empty()) return missing_field("prompt");
+  take_prompts(std::move(prompts), request);
   auto& call = request.call;
   if (call.token_limit == 0U && !call.echoes_prompt) {
     return wrong_field("max_tokens", "invalid_value",

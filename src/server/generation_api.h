@@ -2,15 +2,24 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "server/api_error.h"
 #include "serving/generation_call.h"
 
 namespace muster {
 
+/// A prompt to continue: a text, or ids where that is empty.
+struct CompletionPrompt {
+  std::string text = {};
+  std::vector<std::uint32_t> ids = {};
+};
+
 /// A body of POST /v1/chat/completions or /v1/completions.
 struct GenerationRequest {
-  GenerationCall call;
+  GenerationCall call;                              // to the first prompt
+  std::vector<CompletionPrompt> more_prompts = {};  // all else of their calls is as in `call`
+  bool draws_seed = false;                          // none is given: each prompt has one of its own
   bool is_chat = false;
   bool is_stream = false;
   bool includes_usage = false;  // a last part of the stream tells how many tokens there were
@@ -22,6 +31,7 @@ struct GenerationLimits {
   std::uint32_t stops_most = 16;  // OpenAI's limit is 4
   std::uint32_t stop_bytes_most = 1024;
   std::uint32_t tokens_most = 1 << 20;  // that may be asked for
+  std::uint32_t prompts_most = 2048;    // OpenAI's limit of a list
   std::uint32_t biases_most = 1024;
   std::uint32_t choices_most = kChoicesMost;  // OpenAI takes 128 of a chat, and 20 for `best_of`
 };
@@ -41,11 +51,11 @@ struct GenerationLimits {
 /// Source: OpenAI, API reference, "Create chat completion"; vLLM 0.11, sampling_params.py.
 ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits& limits);
 
-/// The same with `prompt` (a text, a list of one, token ids) in place of `messages`, and OpenAI's
-/// 16 tokens where no limit is given; `logprobs` is a number, of the likeliest tokens that are told
-/// with each; `best_of` replies are computed for the `n` that are sent, in a stream no more than
-/// these; `echo` puts the prompt before each reply, with its `logprobs` where these are asked for,
-/// and `max_tokens` may be 0 with it: evaluations ask for nothing else.
+/// The same with `prompt` (a text, token ids, or a list of either) in place of `messages`, and
+/// OpenAI's 16 tokens where no limit is given; `logprobs` is a number, of the likeliest tokens that
+/// are told with each; `best_of` replies are computed for the `n` that are sent, in a stream no
+/// more than these; `echo` puts the prompt before each reply, with its `logprobs` where these are
+/// asked for, and `max_tokens` may be 0 with it: evaluations ask for nothing else.
 ///
 /// Source: OpenAI, API reference, "Create completion".
 ApiResult<GenerationRequest> parse_completion(std::string body, const GenerationLimits& limits);

@@ -158,15 +158,17 @@ TEST(GenerationApi, APromptIsATextOrIds) {
   const auto refused = [](const std::string& prompt) {
     return refusal(parse_completion(R"({"model":"m","prompt":)" + prompt + "}", {}));
   };
-  EXPECT_EQ(refused(R"(["a","b"])"),
-            "prompt: Unsupported 'prompt': expected one text, as a request has one prompt.");
   EXPECT_EQ(refused(R"("")"),
             "prompt: Invalid 'prompt': it is empty, and there is nothing to continue.");
-  EXPECT_EQ(refused(R"(["",5])"), refused(R"(["a","b"])"));
-  EXPECT_EQ(refused(R"([5,"a"])"), refused(R"(["a","b"])"));
-  EXPECT_EQ(refused("[[1],[2]]"), refused(R"(["a","b"])"));
-  EXPECT_EQ(refused("[1,[2]]"), refused(R"(["a","b"])"));
-  EXPECT_EQ(refused("[[1],2]"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused(R"(["a",""])"), refused(R"("")"));
+  EXPECT_EQ(refused(R"(["a",5])"),
+            "prompt: Unsupported 'prompt': expected a list of texts, of token ids, or of lists of "
+            "token ids.");
+  EXPECT_EQ(refused(R"([5,"a"])"), refused(R"(["a",5])"));
+  EXPECT_EQ(refused("[1,[2]]"), refused(R"(["a",5])"));
+  EXPECT_EQ(refused("[[1],2]"), refused(R"(["a",5])"));
+  EXPECT_EQ(refused(R"([[1],"a"])"), refused(R"(["a",5])"));
+  EXPECT_EQ(refused("[[1],[]]"), refused("[]"));
   EXPECT_TRUE(refused("[[[1]]]").starts_with("prompt: Invalid type for 'prompt'"));
   EXPECT_TRUE(refused("[]").starts_with("prompt: Invalid 'prompt': empty array."));
   EXPECT_EQ(refused("[[]]"), refused("[]"));
@@ -175,6 +177,29 @@ TEST(GenerationApi, APromptIsATextOrIds) {
 }
 
 // JavaScript and JSON libraries of other languages write what they have computed as a float.
+// OpenAI, API reference, "Create completion": `prompt` is a text, token ids, or a list of either.
+TEST(GenerationApi, ACompletionMayHaveSeveralPrompts) {
+  const auto read = [](const std::string& more) {
+    auto request = parse_completion(R"({"model":"m",)" + more + "}", {});
+    EXPECT_TRUE(request) << request.error().message;
+    return request ? *std::move(request) : GenerationRequest{};
+  };
+  const auto texts = read(R"("prompt":["a","b c"],"seed":5)");
+  EXPECT_EQ(texts.call.text, "a");
+  ASSERT_EQ(texts.more_prompts.size(), 1U);
+  EXPECT_EQ(texts.more_prompts[0].text, "b c");
+  EXPECT_FALSE(texts.draws_seed);
+  const auto ids = read(R"("prompt":[[1,2],[3],[4,5]])");
+  EXPECT_EQ(ids.call.ids, (std::vector<std::uint32_t>{1, 2}));
+  ASSERT_EQ(ids.more_prompts.size(), 2U);
+  EXPECT_EQ(ids.more_prompts[0].ids, (std::vector<std::uint32_t>{3}));
+  EXPECT_EQ(ids.more_prompts[1].ids, (std::vector<std::uint32_t>{4, 5}));
+  EXPECT_TRUE(ids.draws_seed);
+  const GenerationLimits limits{.prompts_most = 2};
+  EXPECT_TRUE(refusal(parse_completion(R"({"model":"m","prompt":["a","b","c"]})", limits))
+                  .starts_with("prompt: Invalid 'prompt'"));
+}
+
 TEST(GenerationApi, AWholeNumberMayBeWrittenAsAFloat) {
   const auto completion = [](const std::string& more) {
     auto request = parse_completion(R"({"model":"m","prompt":[3.0,1e0,2])" + more + "}", {});

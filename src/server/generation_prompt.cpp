@@ -89,49 +89,65 @@ ApiStatus read_turn(JsonValue& value, const GenerationLimits& limits, ChatTurn& 
   return Done{};
 }
 
-ApiStatus one_prompt_only() {
-  return unsupported_value("prompt", "one text, as a request has one prompt");
+ApiResult<std::string> read_prompt_text(JsonValue& value, const GenerationLimits& limits) {
+  auto text = MUSTER_TRY(read_text(value, "prompt", limits.prompt_bytes_most));
+  if (!text.empty()) return text;
+  return wrong_field("prompt", "invalid_value",
+                     "Invalid 'prompt': it is empty, and there is nothing to continue.");
 }
 
-// The ids of a prompt.
-ApiStatus read_prompt_ids(JsonValue& value, const GenerationLimits& limits, GenerationCall& call) {
-  simdjson::ondemand::array ids;
-  if (const auto fault = value.get_array().get(ids)) return broken_json(fault);
-  for (auto item : ids) {
-    JsonValue element;
-    if (const auto fault = item.get(element)) return broken_json(fault);
-    if (call.ids.size() == limits.tokens_most) return list_too_long("prompt", limits.tokens_most);
-    call.ids.push_back(
-        static_cast<std::uint32_t>(MUSTER_TRY(read_integer(element, "prompt", 0, UINT32_MAX))));
-  }
-  if (call.ids.empty()) return empty_list("prompt");
+ApiStatus read_prompt_id(JsonValue& value, const GenerationLimits& limits,
+                         std::vector<std::uint32_t>& ids) {
+  if (ids.size() == limits.tokens_most) return list_too_long("prompt", limits.tokens_most);
+  ids.push_back(
+      static_cast<std::uint32_t>(MUSTER_TRY(read_integer(value, "prompt", 0, UINT32_MAX))));
   return Done{};
 }
 
-// A list of token ids, or of one prompt: a text or its ids.
-ApiStatus read_prompt_list(JsonValue& value, const GenerationLimits& limits, GenerationCall& call) {
+// One of several prompts: a list of its ids.
+ApiStatus read_prompt_ids(JsonValue& value, const GenerationLimits& limits,
+                          std::vector<std::uint32_t>& ids) {
   simdjson::ondemand::array list;
   if (const auto fault = value.get_array().get(list)) return broken_json(fault);
-  std::size_t count = 0;
-  bool has_prompt = false;
+  for (auto item : list) {
+    JsonValue element;
+    if (const auto fault = item.get(element)) return broken_json(fault);
+    MUSTER_TRY(read_prompt_id(element, limits, ids));
+  }
+  if (ids.empty()) return empty_list("prompt");
+  return Done{};
+}
+
+// An element of a list of prompts, or of the ids of one: what the first one is, all are.
+ApiStatus read_prompt_element(JsonValue& value, json_type type, const GenerationLimits& limits,
+                              std::vector<CompletionPrompt>& prompts) {
+  if (type != json_type::string && type != json_type::array) {
+    if (prompts.empty()) prompts.emplace_back();
+    return read_prompt_id(value, limits, prompts.front().ids);
+  }
+  if (prompts.size() == limits.prompts_most) return list_too_long("prompt", limits.prompts_most);
+  auto& prompt = prompts.emplace_back();
+  if (type == json_type::array) return read_prompt_ids(value, limits, prompt.ids);
+  prompt.text = MUSTER_TRY(read_prompt_text(value, limits));
+  return Done{};
+}
+
+ApiStatus read_prompt_list(JsonValue& value, const GenerationLimits& limits,
+                           std::vector<CompletionPrompt>& prompts) {
+  simdjson::ondemand::array list;
+  if (const auto fault = value.get_array().get(list)) return broken_json(fault);
+  std::optional<json_type> first;
   for (auto item : list) {
     JsonValue element;
     if (const auto fault = item.get(element)) return broken_json(fault);
     const auto type = MUSTER_TRY(type_of(element));
-    const bool is_prompt = type == json_type::string || type == json_type::array;
-    if (has_prompt || (is_prompt && count > 0)) return one_prompt_only();
-    if (++count > limits.tokens_most) return list_too_long("prompt", limits.tokens_most);
-    if (type == json_type::string) {
-      call.text = MUSTER_TRY(read_text(element, "prompt", limits.prompt_bytes_most));
-    } else if (type == json_type::array) {
-      MUSTER_TRY(read_prompt_ids(element, limits, call));
-    } else {
-      call.ids.push_back(
-          static_cast<std::uint32_t>(MUSTER_TRY(read_integer(element, "prompt", 0, UINT32_MAX))));
+    if (first.value_or(type) != type) {
+      return unsupported_value("prompt", "a list of texts, of token ids, or of lists of token ids");
     }
-    has_prompt = is_prompt;
+    first = type;
+    MUSTER_TRY(read_prompt_element(element, type, limits, prompts));
   }
-  if (count == 0) return empty_list("prompt");
+  if (prompts.empty()) return empty_list("prompt");
   return Done{};
 }
 
@@ -161,18 +177,15 @@ ApiStatus read_messages(JsonValue& value, const GenerationLimits& limits,
   return Done{};
 }
 
-ApiStatus read_prompt(JsonValue& value, const GenerationLimits& limits, GenerationCall& call) {
+ApiStatus read_prompts(JsonValue& value, const GenerationLimits& limits,
+                       std::vector<CompletionPrompt>& prompts) {
   const auto type = MUSTER_TRY(type_of(value));
-  if (type == json_type::string) {
-    call.text = MUSTER_TRY(read_text(value, "prompt", limits.prompt_bytes_most));
-  } else if (type == json_type::array) {
-    MUSTER_TRY(read_prompt_list(value, limits, call));
-  } else {
-    return wrong_type(value, "prompt", "a string, an array of one string or of token ids");
+  if (type == json_type::array) return read_prompt_list(value, limits, prompts);
+  if (type != json_type::string) {
+    return wrong_type(value, "prompt", "a string, token ids, or an array of either");
   }
-  if (!call.text.empty() || !call.ids.empty()) return Done{};
-  return wrong_field("prompt", "invalid_value",
-                     "Invalid 'prompt': it is empty, and there is nothing to continue.");
+  prompts.push_back({.text = MUSTER_TRY(read_prompt_text(value, limits))});
+  return Done{};
 }
 
 }  // namespace muster

@@ -21,8 +21,9 @@ using TurnReader = ApiStatus (*)(JsonValue& value, const GenerationLimits& limit
 ApiStatus read_turns(JsonValue& value, const GenerationLimits& limits, TurnReader read_one,
                      std::vector<ChatTurn>& turns);
 
-/// Reads `prompt` into `text` or `ids` of the call, one of the two: a text, a list of one text, or
-/// token ids. Errors: 400; it is never empty without one.
-ApiStatus read_prompt(JsonValue& value, const GenerationLimits& limits, GenerationCall& call);
+/// Reads `prompt`: a text, token ids, or a list of texts or of lists of token ids. Errors: 400;
+/// there is one prompt at least, and none is empty.
+ApiStatus read_prompts(JsonValue& value, const GenerationLimits& limits,
+                       std::vector<CompletionPrompt>& prompts);
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include "server/generation_api.h"
 #include "server/handlers.h"
 #include "server/logprobs_json.h"
+#include "server/prompt_group.h"
 #include "server/read_call.h"
 #include "server/reply_calls.h"
 #include "serving/generation_service.h"
@@ -38,7 +39,8 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
         is_stream_(request.is_stream),
         has_logprobs_(request.call.sampling.logprob_count.has_value()),
         names_(names_of(request)),
-        choices_(std::max(request.call.choice_count, request.call.candidate_count),
+        choices_(std::max(request.call.choice_count, request.call.candidate_count) *
+                     (1 + request.more_prompts.size()),
                  Choice{.logprobs = LogprobsJson(is_chat_)}),
         answer_(GenerationAnswer::Head{.request_id = exchange_->request_id,
                                        .model = request.call.model,
@@ -166,17 +168,22 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
 };
 
 void answer_reply(const ExchangePtr& exchange, GenerationRequest request) {
-  auto& call = request.call;
-  if (const auto completed = complete_reply(*exchange, call); !completed) {
+  if (const auto completed = complete_reply(*exchange, request.call); !completed) {
     return exchange->refuse(completed.error());
   }
+  exchange->text_count = 1 + request.more_prompts.size();
+  const auto fits = check_prompt_count(exchange->state().generation, request);
+  if (!fits) return exchange->refuse(fits.error());
   const auto answer = std::make_shared<ReplyAnswer>(exchange, request);
-  if (!request.is_stream) {
-    auto held = HeldReply::hold(*exchange, call, names_of(request));
+  const auto names = names_of(request);
+  const bool is_stream = request.is_stream;
+  auto calls = calls_of(std::move(request));
+  if (!is_stream) {
+    auto held = HeldReply::hold(*exchange, calls, names);
     if (!held) return exchange->refuse(held.error());
     answer->set_held(*held);
   }
-  answer->set_cancel(begin_reply(exchange, std::move(call), answer->events()));
+  answer->set_cancel(begin_replies(exchange, std::move(calls), answer->events()));
 }
 
 template <typename Parse>

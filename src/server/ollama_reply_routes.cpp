@@ -161,7 +161,7 @@ void reply_to(const ExchangePtr& exchange, TimePoint begun, OllamaReplyRequest r
   continue_without_template(*exchange, request);
   const auto reply = std::make_shared<OllamaReply>(exchange, begun, request);
   if (!request.is_stream) {
-    auto held = HeldReply::hold(*exchange, call, names_of(request));
+    auto held = HeldReply::hold(*exchange, {&call, 1}, names_of(request));
     if (!held) return exchange->refuse(held.error());
     reply->set_held(*held);
   }

@@ -93,9 +93,12 @@ ApiError reply_error(const CallError& error, const ReplyFieldNames& names) {
                      fmt::format("Invalid '{}': {}.", name, error.error.message));
 }
 
-ApiResult<HeldReply> HeldReply::hold(Exchange& exchange, const GenerationCall& call,
+ApiResult<HeldReply> HeldReply::hold(Exchange& exchange, std::span<const GenerationCall> calls,
                                      const ReplyFieldNames& names) {
-  const auto all = answer_bytes(call, exchange.state().generation.length_max(call.model));
+  std::uint64_t all = 0;
+  for (const auto& call : calls) {
+    all += answer_bytes(call, exchange.state().generation.length_max(call.model));
+  }
   const auto most = MemoryBudget::most_of_one(exchange.state().http->memory().most());
   if (all > most) {
     return wrong_field(

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "server/exchange.h"
@@ -42,7 +43,7 @@ class HeldReply {
   /// its text.
   ///
   /// Errors: 400 for what is more than the server holds for a request, 503 where there is no room.
-  static ApiResult<HeldReply> hold(Exchange& exchange, const GenerationCall& call,
+  static ApiResult<HeldReply> hold(Exchange& exchange, std::span<const GenerationCall> calls,
                                    const ReplyFieldNames& names);
 
   /// So many bytes more have come. Errors: 503 where there is no room.

@@ -76,6 +76,8 @@ class GenerationService {
   bool has_model(std::string_view name) const { return decoders_.has(name); }
   /// Tokens of a prompt and its reply at most; 0: no model that generates has this name.
   std::uint32_t length_max(const std::string& name) const;
+  /// Replies that can be with its devices or wait for them; 0 as above.
+  std::size_t replies_most(const std::string& name) const;
   GenerationStatus status() const;
   bool is_ready() const { return decoders_.is_ready(); }
   /// Changes what may change while running: limits of callers, the queue budget, the limit of

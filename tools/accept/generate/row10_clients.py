@@ -7,11 +7,12 @@ from generate.replies import skip_reason
 from generate.streams import MODEL, decoder_server
 from report import holds
 
-TITLE = "openai (streamed, async, stop, logprobs, n, best_of), langchain-openai, litellm, ollama: the same reply"
+TITLE = "openai (streamed, async, stop, logprobs, n, best_of, several prompts), langchain-openai, litellm, ollama: the same reply"
 IS_TIMED = False
 
 MESSAGES = [{"role": "user", "content": "Name three colours."}]
 WORDS = dict(temperature=0, max_tokens=24)
+PROMPTS = ["The sky is", "Once upon a time", "Two and two make"]
 
 
 def check(report, name, make, expected):
@@ -94,6 +95,16 @@ def check_choices(report, client, expected):
         assert answer.usage.completion_tokens == candidates.usage.completion_tokens, "all that was computed"
         return answer.choices[0].text == max(candidates.choices, key=mean).text
 
+    def prompts():
+        """Several prompts are answered as each would be alone, in their order."""
+        ask = dict(model=MODEL, temperature=1, seed=7, max_tokens=12, n=2)
+        alone = [client.completions.create(prompt=prompt, **ask) for prompt in PROMPTS]
+        answer = client.completions.create(prompt=PROMPTS, **ask)
+        assert [choice.index for choice in answer.choices] == list(range(2 * len(PROMPTS)))
+        assert answer.usage.total_tokens == sum(one.usage.total_tokens for one in alone)
+        return [choice.text for choice in answer.choices] == [choice.text for one in alone for choice in one.choices]
+
+    check(report, "openai, several prompts", prompts, True)
     check(report, "openai, n = 2", first_of_two, expected)
     check(report, "openai, n = 3, seeded", seeded_twice, True)
     check(report, "openai, n = 2, streamed", streamed, expected)
@@ -152,6 +163,11 @@ def check_langchain(report, url, expected):
         completion = OpenAI(model=MODEL, base_url=f"{url}/v1", api_key="none", max_retries=0, n=2, best_of=3, seed=7, **WORDS)
         return len(completion.generate(["The sky is"]).generations[0])
 
+    def batch():
+        completion = OpenAI(model=MODEL, base_url=f"{url}/v1", api_key="none", max_retries=0, **WORDS)
+        return [replies[0].text for replies in completion.generate(PROMPTS).generations] == [completion.invoke(prompt) for prompt in PROMPTS]
+
+    check(report, "langchain-openai, several prompts", batch, True)
     check(report, "langchain-openai, logprobs", with_logprobs, expected)
     check(report, "langchain-openai, n = 2", second_of_two, expected)
     check(report, "langchain-openai, best_of", best_completion, 2)
