@@ -6,6 +6,7 @@
 
 #include "config/foreign_names.h"
 #include "config/schema.h"
+#include "config/values.h"
 
 namespace muster {
 namespace {
@@ -16,6 +17,15 @@ namespace {
 std::string decoder_words(const Setting& setting) {
   if (setting.decoder_choices.empty()) return "";
   return fmt::format("; models that generate also {}", fmt::join(setting.decoder_choices, ", "));
+}
+
+// The bounds of a size or a time as its values are written.
+std::string range_of(const Setting& setting, std::string_view unit) {
+  const auto bound = [&](std::uint64_t value) {
+    const auto text = check_value(setting, fmt::format("{}{}", value, unit), setting.name);
+    return text ? *text : text.error().message;
+  };
+  return fmt::format("{} to {}", bound(setting.least), bound(setting.most));
 }
 
 std::string kind_of(const Setting& setting) {
@@ -29,9 +39,9 @@ std::string kind_of(const Setting& setting) {
     case SettingType::Choice:
       return fmt::format("{}{}", fmt::join(setting.choices, ", "), decoder_words(setting));
     case SettingType::Time:
-      return "time";
+      return range_of(setting, "ms");
     case SettingType::Bytes:
-      return "size";
+      return range_of(setting, "");
     case SettingType::Fraction:
       return "share";
     case SettingType::Map:
