@@ -95,9 +95,9 @@ std::string generate_report_json(const GenerateOptions& options, const GenerateR
             {"finish_reason", generate_end_name(report.end)},
             {"prompt_tokens", report.prompt_tokens},
             {"completion_tokens", report.reply_tokens},
-            {"seed", options.sampling.seed},
             {"precision", decoder_precision_name(options.precision)},
             {"kv_cache_dtype", kv_cache_dtype_name(options.kv_cache_dtype)}};
+  if (options.sampling.temperature > 0) json["seed"] = options.sampling.seed;
   if (!options.precision_reason.empty()) json["precision_reason"] = options.precision_reason;
   if (report.decoder) json["decoder_class"] = report.decoder->decoder_class;
   json["device"] = options.device.name();

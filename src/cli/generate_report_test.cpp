@@ -119,6 +119,11 @@ TEST(GenerateReportJson, HasNoKeysOfWhatWasNotMeasured) {
   stopped.end = GenerateEnd::StopString;
   const auto all = nlohmann::json::parse(generate_report_json({}, stopped, "so"));
   EXPECT_EQ(all["finish_reason"], "stop") << "as the server says it";
+  EXPECT_FALSE(all.contains("seed")) << "nothing is drawn at temperature 0";
+  GenerateOptions drawn;
+  drawn.sampling.temperature = 1;
+  drawn.sampling.seed = 7;
+  EXPECT_EQ(nlohmann::json::parse(generate_report_json(drawn, stopped, ""))["seed"], 7);
   for (const auto* key : {"decoder_class", "threads", "first_token_seconds", "prefill_seconds",
                           "decode_seconds", "weights_bytes", "cache_bytes", "worker_bytes"}) {
     EXPECT_FALSE(little.contains(key)) << key;

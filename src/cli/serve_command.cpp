@@ -62,7 +62,7 @@ CommandSpec serve_spec() {
               "the GGUF file of a model that generates. For one that generates --precision is\n"
               "also own (the file's own bits), and not fp16. With --precision auto the first\n"
               "start of a model measures for some seconds: of one that generates while the\n"
-              "server listens (/readyz says so), of others before.\n",
+              "server listens (GET /v1/models says so), of others before.\n",
           .reads_foreign_names = true,
           .words = {WordKind::Model}};
 }

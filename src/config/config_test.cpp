@@ -166,7 +166,8 @@ TEST_F(ConfigTest, ChecksValuesWhereverTheyStand) {
                            ":2: batch_tokens must be a whole number from 64 to 1048576: \"many\"");
   write("muster.yaml", "precision: bf61\n");
   EXPECT_EQ(message(), (folder_ / "muster.yaml").string() +
-                           ":1: precision must be one of auto, fp32, bf16, fp16, int8: \"bf61\"; "
+                           ":1: precision must be one of auto, fp32, bf16, fp16, int8, or own for "
+                           "models that generate: \"bf61\"; "
                            "did you mean bf16?");
   write("muster.yaml", "");
   sources_.environment = {"MUSTER_NORMALIZE=perhaps"};

@@ -70,7 +70,12 @@ Result<std::string> check_choice(const Setting& setting, std::string_view value,
   for (const auto* words : {&setting.choices, &setting.decoder_choices}) {
     if (std::find(words->begin(), words->end(), value) != words->end()) return std::string(value);
   }
-  auto error = invalid(subject, fmt::format("one of {}", fmt::join(setting.choices, ", ")), value);
+  auto expected = fmt::format("one of {}", fmt::join(setting.choices, ", "));
+  if (!setting.decoder_choices.empty()) {
+    expected +=
+        fmt::format(", or {} for models that generate", fmt::join(setting.decoder_choices, ", "));
+  }
+  auto error = invalid(subject, expected, value);
   if (const auto nearest = nearest_name(value, setting.choices)) {
     error.message += fmt::format("; did you mean {}?", *nearest);
   }

@@ -73,7 +73,8 @@ TEST(SettingValues, HaveAPrecisionThatIsNeverChosenForAnybody) {
   EXPECT_EQ(checked(SettingId::Models, R"([{"model":"m.gguf","precision":"int8"}])"),
             R"([{"model":"m.gguf","precision":"int8"}])");
   EXPECT_EQ(checked(SettingId::Precision, "eight-bit"),
-            "it must be one of auto, fp32, bf16, fp16, int8: \"eight-bit\"");
+            "it must be one of auto, fp32, bf16, fp16, int8, or own for models that generate: "
+            "\"eight-bit\"");
 }
 
 TEST(SettingValues, HaveOneFormOfModels) {
@@ -133,10 +134,10 @@ TEST(SettingValues, SayTheLineInsideAFilesList) {
   };
   EXPECT_EQ(message("models:\n  - model: a\n    precison: fp32\n"),
             "m.yaml:3: models: a model has no setting precison; did you mean precision?");
-  EXPECT_EQ(
-      message("models:\n  - model: a\n    precision: fp31\n"),
-      "m.yaml:3: models: precision must be one of auto, fp32, bf16, fp16, int8: \"fp31\"; did you "
-      "mean fp32?");
+  EXPECT_EQ(message("models:\n  - model: a\n    precision: fp31\n"),
+            "m.yaml:3: models: precision must be one of auto, fp32, bf16, fp16, int8, or own for "
+            "models that generate: \"fp31\"; did you "
+            "mean fp32?");
   EXPECT_EQ(message("models:\n  - name: a\n"),
             "m.yaml:2: models: a model needs a folder or a hub id");
   EXPECT_EQ(message("models:\n  - model: a\n    model: b\n"),

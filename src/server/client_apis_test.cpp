@@ -53,6 +53,13 @@ class ClientApisTest : public ServerFixture {
   }
 };
 
+// What Ollama's command line asks before all else: HEAD /.
+TEST_F(ClientApisTest, TheRootSaysThatAServerIsThere) {
+  start_unready();
+  EXPECT_EQ(get("/").body, "muster is running\n");
+  EXPECT_EQ(call("HEAD", "/", {}).status, 200);
+}
+
 TEST_F(ClientApisTest, TeiEmbedsTextsAndIdsWithLengthOne) {
   start();
   const auto answer = post("/embed", R"({"inputs":["one","two words"]})");

@@ -31,7 +31,7 @@ class Exchange;
 /// What a round of canaries has shown.
 struct HealthVerdict {
   int status = 503;
-  std::string_view word;  // "ok", "degraded", "failed"
+  std::string_view word;  // "ok", "starting", "degraded", "failed"
   TimePoint reached = {};
 };
 

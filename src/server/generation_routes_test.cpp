@@ -290,6 +290,16 @@ TEST_F(GenerationRoutes, ADecoderThatCannotBeLoadedIsTold) {
   EXPECT_TRUE(find_header(refused.headers, "retry-after"));
 }
 
+// A device that loads for the first time has not failed.
+TEST_F(GenerationRoutes, ADecoderThatIsBeingLoadedIsStarting) {
+  options_.models.clear();
+  add_decoder("hang_at_load");
+  start_unready();
+  const auto answer = get("/health");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(json(answer)["status"], "starting") << answer.body;
+}
+
 // An embedding model beside it: the server is ready, and not all is well.
 TEST_F(GenerationRoutes, ADecoderThatCannotBeLoadedCountsBesideOtherModels) {
   add_decoder("fail_load");

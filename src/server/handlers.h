@@ -38,6 +38,7 @@ void ollama_tags(const ExchangePtr& exchange);
 void ollama_ps(const ExchangePtr& exchange);
 void ollama_show(const ExchangePtr& exchange);
 void ollama_version(const ExchangePtr& exchange);
+void ollama_root(const ExchangePtr& exchange);
 
 // ollama_reply_routes.cpp
 void ollama_generate(const ExchangePtr& exchange);

@@ -1,8 +1,8 @@
 // Three questions that differ in cost. /livez is answered by the loop alone; /readyz asks whether
 // calls are taken; /health sends a canary to every device. Requests for /health that arrive during
 // a round share its answer, so polling by many clients never adds work. A drained device is meant
-// to rest and counts neither for nor against, but one device at least must be well. A decoder has
-// no canary: its worker is well when it has loaded.
+// to rest and counts neither for nor against, but one device at least must be well. What loads for
+// the first time is no fault yet. A decoder has no canary: its worker is well when it has loaded.
 // A probe needs no key: without one that may read it learns the verdict alone, and of the last
 // round while that is new, so that nobody without a key keeps the devices at it.
 
@@ -112,10 +112,19 @@ HealthVerdict judge(const ServerState& state, const std::vector<CanaryResult>& r
     }
   }
   std::size_t well_count = 0;
-  for (const auto& worker : workers) well_count += worker["is_well"] == Json(true) ? 1 : 0;
+  std::size_t starting_count = 0;
+  const auto starting = group_state_name(GroupState::Starting);
+  for (const auto& worker : workers) {
+    if (worker["is_well"] == Json(true)) ++well_count;
+    if (worker["is_well"] == Json(false) && worker["state"] == starting) ++starting_count;
+  }
   const bool is_well = well_count > 0 && well_count + resting_count == workers.size();
+  const bool is_starting =
+      starting_count > 0 && well_count + starting_count + resting_count == workers.size();
   return {.status = is_well ? 200 : 503,
-          .word = is_well ? "ok" : (well_count > 0 ? "degraded" : "failed")};
+          .word = is_well       ? "ok"
+                  : is_starting ? "starting"
+                                : (well_count > 0 ? "degraded" : "failed")};
 }
 
 void answer_round(ServerState& state, const std::vector<CanaryResult>& results) {

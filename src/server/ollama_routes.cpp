@@ -187,6 +187,13 @@ void ollama_show(const ExchangePtr& exchange) {
   exchange->refuse(api_error(404, "model '" + *name + "' not found"));
 }
 
+// Ollama's command line and web interfaces ask whether there is a server before all else.
+void ollama_root(const ExchangePtr& exchange) {
+  exchange->answer({.status = 200,
+                    .content_type = "text/plain; charset=utf-8",
+                    .body = "muster is running\n"});
+}
+
 void ollama_version(const ExchangePtr& exchange) {
   exchange->answer(200, {{"version", version()}});
 }

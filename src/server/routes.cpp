@@ -54,6 +54,7 @@ constexpr std::array kRoutes{
     Route{"GET", "/models", RouteScope::Embed, answer_models},
     Route{"POST", "/v1/score", RouteScope::Embed, answer_score, RouteKind::Compute},
     Route{"POST", "/score", RouteScope::Embed, answer_score, RouteKind::Compute},
+    Route{"GET", "/", RouteScope::Open, ollama_root, RouteKind::Plain, ErrorForm::Ollama},
     Route{"POST", "/", RouteScope::Embed, tei_embed, RouteKind::Compute, ErrorForm::Tei},
     Route{"POST", "/embed", RouteScope::Embed, tei_embed, RouteKind::Compute, ErrorForm::Tei},
     Route{"POST", "/similarity", RouteScope::Embed, tei_similarity, RouteKind::Compute,

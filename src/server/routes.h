@@ -42,7 +42,7 @@ struct Route {
   RouteKind kind = RouteKind::Plain;
   ErrorForm errors = ErrorForm::OpenAi;
 };
-inline constexpr std::size_t kRouteCount = 54;
+inline constexpr std::size_t kRouteCount = 55;
 
 /// Every route, in the order of the metrics. Those below /multigpu answer below /api/v1/multigpu
 /// too.

@@ -179,8 +179,9 @@ std::optional<CallError> GenerationService::ask_wait(const ServingDecoder& decod
   if (!wait || *wait <= queue_budget_) return std::nullopt;
   return CallError{
       .error = {ErrorKind::ResourceExhausted,
-                fmt::format("too busy: the wait would be {:.1f} s long and may be {:.1f} s",
-                            seconds(*wait), seconds(queue_budget_))},
+                fmt::format(
+                    "too busy: the wait would be {:.1f} s long and may be {:.1f} s (queue_budget)",
+                    seconds(*wait), seconds(queue_budget_))},
       .retry_after = std::clamp<Duration>(*wait - queue_budget_, kRetryLeast, kRetryMost)};
 }
 

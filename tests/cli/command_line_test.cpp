@@ -128,9 +128,9 @@ TEST_F(CommandLine, SaysWhatIsMissing) {
 }
 
 TEST_F(CommandLine, ChecksSettingsBeforeAnythingElse) {
-  expect_error(
-      {"embed", "model", "in.txt", "-o", "x.npy", "--precision", "bf61"}, 2,
-      "--precision must be one of auto, fp32, bf16, fp16, int8: \"bf61\"; did you mean bf16?");
+  expect_error({"embed", "model", "in.txt", "-o", "x.npy", "--precision", "bf61"}, 2,
+               "--precision must be one of auto, fp32, bf16, fp16, int8, or own for models that "
+               "generate: \"bf61\"; did you mean bf16?");
   expect_error({"embed", "model", "in.txt", "-o", "x.npy", "--batch-tokens", "-1"}, 2,
                "--batch-tokens must be a whole number from 64 to 1048576: \"-1\"");
   muster_.write("muster.yaml", "batch_token: 64\n");
