@@ -189,9 +189,8 @@ void ollama_show(const ExchangePtr& exchange) {
 
 // Ollama's command line and web interfaces ask whether there is a server before all else.
 void ollama_root(const ExchangePtr& exchange) {
-  exchange->answer({.status = 200,
-                    .content_type = "text/plain; charset=utf-8",
-                    .body = "muster is running\n"});
+  exchange->answer(
+      {.status = 200, .content_type = "text/plain; charset=utf-8", .body = "muster is running\n"});
 }
 
 void ollama_version(const ExchangePtr& exchange) {
