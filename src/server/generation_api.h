@@ -31,7 +31,7 @@ struct GenerationLimits {
   std::uint32_t stops_most = 16;  // OpenAI's limit is 4
   std::uint32_t stop_bytes_most = 1024;
   std::uint32_t tokens_most = 1 << 20;  // that may be asked for
-  std::uint32_t prompts_most = 2048;    // OpenAI's limit of a list
+  std::uint32_t prompts_most = 256;     // OpenAI's limit of a list is 2,048
   std::uint32_t biases_most = 1024;
   std::uint32_t choices_most = kChoicesMost;  // OpenAI takes 128 of a chat, and 20 for `best_of`
 };

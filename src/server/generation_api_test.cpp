@@ -176,7 +176,6 @@ TEST(GenerationApi, APromptIsATextOrIds) {
   EXPECT_TRUE(refused("[-1]").starts_with("prompt: Invalid 'prompt': expected an integer"));
 }
 
-// JavaScript and JSON libraries of other languages write what they have computed as a float.
 // OpenAI, API reference, "Create completion": `prompt` is a text, token ids, or a list of either.
 TEST(GenerationApi, ACompletionMayHaveSeveralPrompts) {
   const auto read = [](const std::string& more) {
@@ -200,6 +199,7 @@ TEST(GenerationApi, ACompletionMayHaveSeveralPrompts) {
                   .starts_with("prompt: Invalid 'prompt'"));
 }
 
+// JavaScript and JSON libraries of other languages write what they have computed as a float.
 TEST(GenerationApi, AWholeNumberMayBeWrittenAsAFloat) {
   const auto completion = [](const std::string& more) {
     auto request = parse_completion(R"({"model":"m","prompt":[3.0,1e0,2])" + more + "}", {});

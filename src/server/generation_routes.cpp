@@ -172,8 +172,6 @@ void answer_reply(const ExchangePtr& exchange, GenerationRequest request) {
     return exchange->refuse(completed.error());
   }
   exchange->text_count = 1 + request.more_prompts.size();
-  const auto fits = check_prompt_count(exchange->state().generation, request);
-  if (!fits) return exchange->refuse(fits.error());
   const auto answer = std::make_shared<ReplyAnswer>(exchange, request);
   const auto names = names_of(request);
   const bool is_stream = request.is_stream;

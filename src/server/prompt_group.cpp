@@ -32,17 +32,14 @@ class PromptGroup : public std::enable_shared_from_this<PromptGroup> {
         ends_(count),
         open_count_(count) {}
 
-  // One that is refused at once ends the others, and is the last.
   void begin(std::vector<GenerationCall> calls) {
-    std::size_t index = 0;
-    for (auto& call : calls) {
-      if (is_over_) return;
-      ids_.push_back(service_.generate(std::move(call), events(index++)));
-    }
+    std::vector<GenerationSink> sinks;
+    for (std::size_t i = 0; i < calls.size(); ++i) sinks.push_back(events(i));
+    service_.generate_all(std::move(calls), std::move(sinks), ids_);
+    has_begun_ = true;
   }
 
   void cancel() {
-    is_over_ = true;
     for (const auto id : ids_) service_.cancel(id);
   }
 
@@ -89,7 +86,7 @@ class PromptGroup : public std::enable_shared_from_this<PromptGroup> {
     cancel();
     const bool is_of_prompt =
         error.field == CallField::Prompt || error.field == CallField::PromptLength;
-    if (is_of_prompt && ends_.size() > 1) {
+    if (is_of_prompt && has_begun_ && ends_.size() > 1) {
       error.error.message =
           fmt::format("prompt {} of {}: {}", prompt + 1, ends_.size(), error.error.message);
     }
@@ -102,33 +99,26 @@ class PromptGroup : public std::enable_shared_from_this<PromptGroup> {
   std::vector<CallId> ids_;
   std::vector<GenerationEnd> ends_;  // of each prompt; until its end the usage alone
   std::size_t open_count_;
-  bool is_over_ = false;
+  bool has_begun_ = false;  // before that all are refused together
 };
 
 }  // namespace
 
-ApiStatus check_prompt_count(const GenerationService& service, const GenerationRequest& request) {
-  const auto count = 1 + request.more_prompts.size();
-  const auto replies = computed_of(request.call) * std::uint64_t{count};
-  const auto most = service.replies_most(request.call.model);
-  if (count == 1 || most == 0 || replies <= most) return Done{};
-  return wrong_field("prompt", "invalid_value",
-                     fmt::format("Invalid 'prompt': {} prompts ask for {} replies, and the server "
-                                 "computes and queues at most {}.",
-                                 count, replies, most));
-}
-
 std::vector<GenerationCall> calls_of(GenerationRequest request) {
   std::vector<GenerationCall> calls;
   calls.reserve(1 + request.more_prompts.size());
-  calls.push_back(std::move(request.call));
+  // Without the first prompt, which may be long.
+  const CompletionPrompt first{std::exchange(request.call.text, {}),
+                               std::exchange(request.call.ids, {})};
   for (auto& prompt : request.more_prompts) {
-    auto call = calls.front();
+    auto& call = calls.emplace_back(request.call);
     call.text = std::move(prompt.text);
     call.ids = std::move(prompt.ids);
     if (request.draws_seed) set_seed(std::nullopt, call.sampling);
-    calls.push_back(std::move(call));
   }
+  request.call.text = first.text;
+  request.call.ids = first.ids;
+  calls.insert(calls.begin(), std::move(request.call));
   return calls;
 }
 

@@ -9,9 +9,6 @@
 
 namespace muster {
 
-/// Whether the service could ever let in the replies to so many prompts at once. Errors: 400.
-ApiStatus check_prompt_count(const GenerationService& service, const GenerationRequest& request);
-
 /// The calls of a request, one for each of its prompts. Where no seed is given each has its own:
 /// the same prompt given twice has two replies.
 std::vector<GenerationCall> calls_of(GenerationRequest request);

@@ -89,18 +89,50 @@ TEST_F(PromptGroupTest, AClientThatGoesEndsThemAll) {
       << text;
 }
 
-TEST_F(PromptGroupTest, MorePromptsThanCouldEverBeLetInAreRefusedForGood) {
-  options_.replies_waiting_most = 40;
+// As many replies as the devices compute at a time are let in, and not one more.
+TEST_F(PromptGroupTest, MoreThanTheDevicesComputeAtATimeAreRefusedForGood) {
+  options_.replies_at_once = 3;
   start_counting();
-  std::string prompts = "[";
-  for (int i = 0; i < 200; ++i) prompts += i == 0 ? R"("a")" : R"(,"a")";
-  const auto refused = complete(prompts + "]");
+  const auto most = 3 * json(get("/v1/devices"))["devices"].size();
+  const auto ask = [&](std::size_t count) {
+    std::string prompts = R"(["a")";
+    for (std::size_t i = 1; i < count; ++i) prompts += R"(,"a")";
+    return complete(prompts + "]");
+  };
+  EXPECT_EQ(ask(most).status, 200);
+  const auto refused = ask(most + 1);
   EXPECT_EQ(refused.status, 400);
-  EXPECT_TRUE(message(refused).starts_with(
-      "Invalid 'prompt': 200 prompts ask for 200 replies, and the server computes and queues at "
-      "most "))
-      << refused.body;
-  EXPECT_EQ(complete(R"(["a","b"])").status, 200);
+  EXPECT_EQ(message(refused), "Invalid 'prompt': chat computes at most " + std::to_string(most) +
+                                  " replies at a time (max_num_seqs): " + std::to_string(most + 1) +
+                                  ".");
+}
+
+TEST_F(PromptGroupTest, OfAnUnknownModelThereIsOneAnswer) {
+  start_counting();
+  const auto refused =
+      post("/v1/completions", R"({"model":"none","prompt":["a","b","c"],"stream":true})");
+  EXPECT_EQ(refused.status, 404) << refused.body;
+}
+
+// What a key's limit does not let in as a whole is not charged in part.
+TEST_F(PromptGroupTest, AKeysLimitIsAskedOnceForAllPrompts) {
+  use_keys(R"(keys:
+  - name: test
+    sha256: 62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef
+    requests_per_minute: 2
+)");
+  start_counting();
+  const HttpHeaders headers{{"Authorization", "Bearer test-key"},
+                            {"Content-Type", "application/json"}};
+  const auto ask = [&](const std::string& prompts) {
+    return call("POST", "/v1/completions", headers,
+                R"({"model":"chat","max_tokens":1,"prompt":)" + prompts + "}")
+        .status;
+  };
+  EXPECT_EQ(ask(R"(["a"])"), 200);
+  EXPECT_EQ(ask(R"(["a","b"])"), 429) << "one is left";
+  EXPECT_EQ(ask(R"(["a"])"), 200) << "and is left still";
+  EXPECT_EQ(ask(R"(["a"])"), 429);
 }
 
 TEST(CallsOfTest, APromptThatIsGivenTwiceHasASeedOfItsOwnWhereNoneIsGiven) {

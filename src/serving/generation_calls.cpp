@@ -77,44 +77,63 @@ Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
 }
 
 CallId GenerationService::generate(GenerationCall asked, GenerationSink events) {
-  const CallId id = next_call_++;
-  const auto found = decoders_.find(asked.model);
-  if (const auto* error = std::get_if<CallError>(&found)) {
-    events.on_failed(*error);
-    return id;
-  }
+  std::vector<GenerationCall> calls;
+  calls.push_back(std::move(asked));
+  std::vector<GenerationSink> sinks;
+  sinks.push_back(std::move(events));
+  std::vector<CallId> ids;
+  generate_all(std::move(calls), std::move(sinks), ids);
+  return ids.front();
+}
+
+std::variant<std::vector<GenerationService::Call>, CallError> GenerationService::make_calls(
+    std::vector<GenerationCall> asked) {
+  const auto found = decoders_.find(asked.front().model);
+  if (const auto* error = std::get_if<CallError>(&found)) return *error;
   auto* const decoder = *std::get_if<ServingDecoder*>(&found);
-  if (const auto wrong = wrong_bias(*decoder, asked)) {
-    events.on_failed(*wrong);
-    return id;
+  if (const auto wrong = wrong_bias(*decoder, asked.front())) return *wrong;
+  std::vector<Call> calls;
+  for (auto& one : asked) {
+    auto choices = make_choices(*decoder, one);
+    if (!choices) return CallError{.error = choices.error()};
+    const auto kept = std::make_shared<const GenerationCall>(std::move(one));
+    calls.push_back({.decoder = decoder,
+                     .asked = kept,
+                     .events = nullptr,
+                     .admitted = {},
+                     .usage = {},
+                     .choices = *std::move(choices),
+                     .choice_count = kept->choice_count,
+                     .shows_logprobs = kept->sampling.logprob_count.has_value(),
+                     .shown_prompt = ShownTokens(*decoder->prompts->text.tokenizer, false),
+                     .asked_at = clock_.now(),
+                     .deadline = kept->deadline});
   }
-  auto choices = make_choices(*decoder, asked);
-  if (!choices) {
-    events.on_failed({.error = choices.error()});
-    return id;
+  return calls;
+}
+
+// What is told at once may cancel the rest, which is looked up again therefore.
+void GenerationService::generate_all(std::vector<GenerationCall> asked,
+                                     std::vector<GenerationSink> sinks, std::vector<CallId>& ids) {
+  ids.clear();
+  for (std::size_t i = 0; i < asked.size(); ++i) ids.push_back(next_call_++);
+  auto made = make_calls(std::move(asked));
+  if (const auto* error = std::get_if<CallError>(&made)) return sinks.front().on_failed(*error);
+  auto& calls = *std::get_if<std::vector<Call>>(&made);
+  if (const auto refused = admit(calls)) return sinks.front().on_failed(*refused);
+  const auto taken = ids;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ++calls[i].decoder->request_count;
+    ++counts_.request_count;
+    calls[i].events = std::make_shared<const GenerationSink>(std::move(sinks[i]));
+    calls_.emplace(taken[i], std::move(calls[i]));
   }
-  const auto kept = std::make_shared<const GenerationCall>(std::move(asked));
-  Call call{.decoder = decoder,
-            .asked = kept,
-            .events = std::make_shared<const GenerationSink>(std::move(events)),
-            .admitted = {},
-            .usage = {},
-            .choices = *std::move(choices),
-            .choice_count = kept->choice_count,
-            .shows_logprobs = kept->sampling.logprob_count.has_value(),
-            .shown_prompt = ShownTokens(*decoder->prompts->text.tokenizer, false),
-            .asked_at = clock_.now(),
-            .deadline = kept->deadline};
-  if (const auto refused = admit(call)) {
-    call.events->on_failed(*refused);
-    return id;
+  for (const auto id : taken) {
+    const auto call = calls_.find(id);
+    if (call == calls_.end()) continue;
+    set_timer(id, call->second);
+    prepare(id, call->second);
   }
-  ++decoder->request_count;
-  ++counts_.request_count;
-  auto& taken = calls_.emplace(id, std::move(call)).first->second;
-  set_timer(id, taken);
-  prepare(id, taken);
-  return id;
 }
 
 // Replies that are not with the fleet yet.
@@ -142,9 +161,8 @@ std::map<std::string_view, std::size_t> GenerationService::unplaced(
 }
 
 // Those for whom there is a place are being tokenised, or given away.
-std::optional<CallError> GenerationService::ask_queue(const Call& call) const {
+std::optional<CallError> GenerationService::ask_queue(const Call& call, std::size_t count) const {
   const auto& decoder = *call.decoder;
-  const auto count = call.choices.size();
   const auto answer = ask_for_places({.free_count = decoder.fleet->free_count(),
                                       .waiting_most = replies_waiting_most_,
                                       .waiting = unplaced(decoder)},
@@ -185,9 +203,27 @@ std::optional<CallError> GenerationService::ask_wait(const ServingDecoder& decod
       .retry_after = std::clamp<Duration>(*wait - queue_budget_, kRetryLeast, kRetryMost)};
 }
 
-std::optional<CallError> GenerationService::admit(Call& call) {
-  const auto& decoder = *call.decoder;
-  const auto count = call.choices.size();
+// Clients ask for more tokens than the context has room for, to say "as many as there are". The
+// prompt counts once, as it does in what is charged.
+AdmissionRequest GenerationService::charge_of(const Call& call) {
+  const std::uint64_t count = call.choices.size();
+  const std::uint64_t most = call.decoder->length_max();
+  const std::uint64_t reply =
+      std::min<std::uint64_t>(most, call.asked->token_limit.value_or(kReplyEstimate));
+  const std::uint64_t first = std::min(most, prompt_bytes(*call.asked) / kBytesOfAToken + reply);
+  return {.caller = call.asked->caller,
+          .text_count = count,
+          .request_count = count,
+          .token_estimate = first + (count - 1) * reply,
+          .is_interactive = false};
+}
+
+// Calls of one request are asked for together, and each gives back its own part.
+std::optional<CallError> GenerationService::admit(std::span<Call> calls) {
+  const auto& decoder = *calls.front().decoder;
+  const auto field = calls.size() == 1 ? CallField::Choices : CallField::Prompt;
+  std::size_t count = 0;
+  for (const auto& call : calls) count += call.choices.size();
   if (!decoder.can_work()) return no_device(decoder);
   if (!decoder.was_ever_ready()) {
     return CallError{
@@ -199,30 +235,26 @@ std::optional<CallError> GenerationService::admit(Call& call) {
         .error = {ErrorKind::InvalidArgument,
                   fmt::format("{} computes at most {} replies at a time (max_num_seqs): {}",
                               decoder.name, most, count)},
-        .field = CallField::Choices};
+        .field = field};
   }
-  if (auto refused = ask_queue(call)) {
+  if (auto refused = ask_queue(calls.front(), count)) {
     ++counts_.refused_count;
     return refused;
   }
-  // Clients ask for more tokens than the context has room for, to say "as many as there are". The
-  // prompt counts once, as it does in what is charged.
-  const std::uint64_t most = decoder.length_max();
-  const std::uint64_t reply =
-      std::min<std::uint64_t>(most, call.asked->token_limit.value_or(kReplyEstimate));
-  const std::uint64_t first = std::min(most, prompt_bytes(*call.asked) / kBytesOfAToken + reply);
-  call.admitted = {.caller = call.asked->caller,
-                   .text_count = count,
-                   .request_count = count,
-                   .token_estimate = first + (count - 1) * reply,
-                   .is_interactive = false};
+  auto all = charge_of(calls.front());
+  calls.front().admitted = all;
+  for (auto& call : calls.subspan(1)) {
+    call.admitted = charge_of(call);
+    all.text_count += call.admitted.text_count;
+    all.request_count += call.admitted.request_count;
+    all.token_estimate += call.admitted.token_estimate;
+  }
   // The queue is judged above: of the caller's own limits alone.
-  const auto refused = limits_.ask(
-      call.admitted, {.tokens_per_second = 1e9, .eligible_device_count = 1}, clock_.now());
+  const auto refused =
+      limits_.ask(all, {.tokens_per_second = 1e9, .eligible_device_count = 1}, clock_.now());
   if (!refused) return std::nullopt;
   if (refused->is_final) {
-    return CallError{.error = {ErrorKind::InvalidArgument, refused->reason},
-                     .field = CallField::Choices};
+    return CallError{.error = {ErrorKind::InvalidArgument, refused->reason}, .field = field};
   }
   ++counts_.limited_count;
   return CallError{.error = {ErrorKind::ResourceExhausted, refused->reason},

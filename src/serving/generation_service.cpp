@@ -93,13 +93,6 @@ std::uint32_t GenerationService::length_max(const std::string& name) const {
   return decoder == nullptr ? 0 : (*decoder)->length_max();
 }
 
-std::size_t GenerationService::replies_most(const std::string& name) const {
-  const auto found = decoders_.find(name);
-  const auto* const decoder = std::get_if<ServingDecoder*>(&found);
-  if (decoder == nullptr) return 0;
-  return replies_at_once_ * (*decoder)->devices.size() + replies_waiting_most_;
-}
-
 void GenerationService::reconfigure(const ServeOptions& options,
                                     std::map<std::string, CallerLimits> limits) {
   limits_.set_limits(std::move(limits));

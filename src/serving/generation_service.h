@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -62,6 +64,12 @@ class GenerationService {
   /// of a call for one.
   CallId generate(GenerationCall call, GenerationSink events);
 
+  /// Calls of one request, to one model and with as many choices each: all are let in, or none, and
+  /// it is the first one that is told so. calls: from one on; events: of each. ids: of each,
+  /// written before anything is told.
+  void generate_all(std::vector<GenerationCall> calls, std::vector<GenerationSink> events,
+                    std::vector<CallId>& ids);
+
   /// The client has gone. Unknown ids are ignored.
   void cancel(CallId id);
 
@@ -76,8 +84,6 @@ class GenerationService {
   bool has_model(std::string_view name) const { return decoders_.has(name); }
   /// Tokens of a prompt and its reply at most; 0: no model that generates has this name.
   std::uint32_t length_max(const std::string& name) const;
-  /// Replies that can be with its devices or wait for them; 0 as above.
-  std::size_t replies_most(const std::string& name) const;
   GenerationStatus status() const;
   bool is_ready() const { return decoders_.is_ready(); }
   /// Changes what may change while running: limits of callers, the queue budget, the limit of
@@ -135,8 +141,10 @@ class GenerationService {
   GenerationService(const ServeOptions& options, ModelRoster& roster, EventLoop& loop,
                     Events events, const Clock& clock);
   ServingDecoders::Events decoder_events(Events events);
-  std::optional<CallError> admit(Call& call);
-  std::optional<CallError> ask_queue(const Call& call) const;
+  std::variant<std::vector<Call>, CallError> make_calls(std::vector<GenerationCall> asked);
+  static AdmissionRequest charge_of(const Call& call);
+  std::optional<CallError> admit(std::span<Call> calls);
+  std::optional<CallError> ask_queue(const Call& call, std::size_t count) const;
   std::optional<CallError> ask_wait(const ServingDecoder& decoder, std::size_t place_count) const;
   std::map<std::string_view, std::size_t> unplaced(const ServingDecoder& decoder) const;
   Duration retry_after(const ServingDecoder& decoder) const;
