@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -92,6 +93,15 @@ class GenerationFixture : public ServerFixture {
       got.append(piece.data(), static_cast<std::size_t>(size));
     }
     return got;
+  }
+
+  // Waits until no reply is with a device; so many have been cancelled then.
+  void expect_cancelled(std::size_t count) {
+    while (metric("generation_running") != "0") std::this_thread::yield();
+    const auto text = get("/metrics").body;
+    const auto line =
+        "muster_generation_ended_total{reason=\"cancelled\"} " + std::to_string(count) + "\n";
+    EXPECT_NE(text.find(line), std::string::npos) << text;
   }
 
   std::string metric(const std::string& name) {

@@ -2,7 +2,6 @@
 // its own status. While a client reads slowly, what further tokens bring is kept here for each
 // choice and goes out as one part when there is room: a slow reader gets fewer and longer parts.
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,8 +38,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
         is_stream_(request.is_stream),
         has_logprobs_(request.call.sampling.logprob_count.has_value()),
         names_(names_of(request)),
-        choices_(std::max(request.call.choice_count, request.call.candidate_count) *
-                     (1 + request.more_prompts.size()),
+        choices_(request.call.computed_count() * (1 + request.more_prompts.size()),
                  Choice{.logprobs = LogprobsJson(is_chat_)}),
         answer_(GenerationAnswer::Head{.request_id = exchange_->request_id,
                                        .model = request.call.model,

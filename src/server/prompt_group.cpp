@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -16,10 +15,6 @@
 
 namespace muster {
 namespace {
-
-std::uint32_t computed_of(const GenerationCall& call) {
-  return std::max(call.choice_count, call.candidate_count);
-}
 
 /// Owned by what the service calls.
 class PromptGroup : public std::enable_shared_from_this<PromptGroup> {
@@ -86,7 +81,7 @@ class PromptGroup : public std::enable_shared_from_this<PromptGroup> {
     cancel();
     const bool is_of_prompt =
         error.field == CallField::Prompt || error.field == CallField::PromptLength;
-    if (is_of_prompt && has_begun_ && ends_.size() > 1) {
+    if (is_of_prompt && has_begun_) {
       error.error.message =
           fmt::format("prompt {} of {}: {}", prompt + 1, ends_.size(), error.error.message);
     }
@@ -108,24 +103,26 @@ std::vector<GenerationCall> calls_of(GenerationRequest request) {
   std::vector<GenerationCall> calls;
   calls.reserve(1 + request.more_prompts.size());
   // Without the first prompt, which may be long.
-  const CompletionPrompt first{std::exchange(request.call.text, {}),
-                               std::exchange(request.call.ids, {})};
+  CompletionPrompt first{std::exchange(request.call.text, {}), std::exchange(request.call.ids, {})};
   for (auto& prompt : request.more_prompts) {
     auto& call = calls.emplace_back(request.call);
     call.text = std::move(prompt.text);
     call.ids = std::move(prompt.ids);
     if (request.draws_seed) set_seed(std::nullopt, call.sampling);
   }
-  request.call.text = first.text;
-  request.call.ids = first.ids;
+  request.call.text = std::move(first.text);
+  request.call.ids = std::move(first.ids);
   calls.insert(calls.begin(), std::move(request.call));
   return calls;
 }
 
 std::function<void()> begin_replies(const ExchangePtr& exchange, std::vector<GenerationCall> calls,
                                     GenerationSink events) {
+  if (calls.size() == 1) {
+    return begin_reply(exchange, std::move(calls.front()), std::move(events));
+  }
   auto& service = exchange->state().generation;
-  const auto each = computed_of(calls.front());
+  const auto each = calls.front().computed_count();
   const auto group = std::make_shared<PromptGroup>(service, calls.size(), each, std::move(events));
   // The service holds it while a call is open.
   const auto cancel = [weak = std::weak_ptr(group)] {

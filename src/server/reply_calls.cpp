@@ -45,7 +45,7 @@ std::uint64_t answer_bytes(const GenerationCall& call, std::uint32_t length_max)
   const std::uint64_t times = call.scores_prompt() ? 3 : 1;
   const auto echo =
       call.echoes_prompt ? times * (call.text.size() + call.ids.size() * kBytesOfAText) : 0;
-  return std::max(call.choice_count, call.candidate_count) * (echo + tokens * bytes);
+  return call.computed_count() * (echo + tokens * bytes);
 }
 
 // Empty: none of the body's.
@@ -95,10 +95,9 @@ ApiError reply_error(const CallError& error, const ReplyFieldNames& names) {
 
 ApiResult<HeldReply> HeldReply::hold(Exchange& exchange, std::span<const GenerationCall> calls,
                                      const ReplyFieldNames& names) {
+  const auto length_max = exchange.state().generation.length_max(calls.front().model);
   std::uint64_t all = 0;
-  for (const auto& call : calls) {
-    all += answer_bytes(call, exchange.state().generation.length_max(call.model));
-  }
+  for (const auto& call : calls) all += answer_bytes(call, length_max);
   const auto most = MemoryBudget::most_of_one(exchange.state().http->memory().most());
   if (all > most) {
     return wrong_field(

@@ -43,6 +43,7 @@ class HeldReply {
   /// its text.
   ///
   /// Errors: 400 for what is more than the server holds for a request, 503 where there is no room.
+  /// calls: of one request, to one model.
   static ApiResult<HeldReply> hold(Exchange& exchange, std::span<const GenerationCall> calls,
                                    const ReplyFieldNames& names);
 

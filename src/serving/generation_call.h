@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -54,6 +55,7 @@ struct GenerationCall {
   /// log probability per token".
   std::uint32_t candidate_count = 1;
 
+  std::uint32_t computed_count() const { return std::max(choice_count, candidate_count); }
   bool scores_prompt() const { return echoes_prompt && sampling.logprob_count.has_value(); }
 };
 

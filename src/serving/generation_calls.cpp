@@ -68,8 +68,7 @@ Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
   const auto& tokenizer = *decoder.prompts->text.tokenizer;
   const bool continues_text = asked.turns.empty();
   std::vector<Choice> choices;
-  const auto count = std::max(asked.choice_count, asked.candidate_count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < asked.computed_count(); ++i) {
     auto reply = MUSTER_TRY(DecoderReply::make(tokenizer, asked.stops, continues_text));
     choices.push_back({.reply = std::move(reply), .shown = ShownTokens(tokenizer, continues_text)});
   }
@@ -121,14 +120,13 @@ void GenerationService::generate_all(std::vector<GenerationCall> asked,
   if (const auto* error = std::get_if<CallError>(&made)) return sinks.front().on_failed(*error);
   auto& calls = *std::get_if<std::vector<Call>>(&made);
   if (const auto refused = admit(calls)) return sinks.front().on_failed(*refused);
-  const auto taken = ids;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     ++calls[i].decoder->request_count;
     ++counts_.request_count;
     calls[i].events = std::make_shared<const GenerationSink>(std::move(sinks[i]));
-    calls_.emplace(taken[i], std::move(calls[i]));
+    calls_.emplace(ids[i], std::move(calls[i]));
   }
-  for (const auto id : taken) {
+  for (const auto id : ids) {
     const auto call = calls_.find(id);
     if (call == calls_.end()) continue;
     set_timer(id, call->second);
@@ -222,14 +220,20 @@ AdmissionRequest GenerationService::charge_of(const Call& call) {
 std::optional<CallError> GenerationService::admit(std::span<Call> calls) {
   const auto& decoder = *calls.front().decoder;
   const auto field = calls.size() == 1 ? CallField::Choices : CallField::Prompt;
-  std::size_t count = 0;
-  for (const auto& call : calls) count += call.choices.size();
   if (!decoder.can_work()) return no_device(decoder);
   if (!decoder.was_ever_ready()) {
     return CallError{
         .error = {ErrorKind::Unavailable, fmt::format("{} is being loaded", decoder.name)},
         .retry_after = kRetryLeast};
   }
+  AdmissionRequest all{.caller = calls.front().asked->caller};
+  for (auto& call : calls) {
+    call.admitted = charge_of(call);
+    all.text_count += call.admitted.text_count;
+    all.request_count += call.admitted.request_count;
+    all.token_estimate += call.admitted.token_estimate;
+  }
+  const auto count = all.request_count;
   if (const auto most = replies_at_once_ * decoder.devices.size(); count > most) {
     return CallError{
         .error = {ErrorKind::InvalidArgument,
@@ -240,14 +244,6 @@ std::optional<CallError> GenerationService::admit(std::span<Call> calls) {
   if (auto refused = ask_queue(calls.front(), count)) {
     ++counts_.refused_count;
     return refused;
-  }
-  auto all = charge_of(calls.front());
-  calls.front().admitted = all;
-  for (auto& call : calls.subspan(1)) {
-    call.admitted = charge_of(call);
-    all.text_count += call.admitted.text_count;
-    all.request_count += call.admitted.request_count;
-    all.token_estimate += call.admitted.token_estimate;
   }
   // The queue is judged above: of the caller's own limits alone.
   const auto refused =

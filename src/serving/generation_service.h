@@ -66,7 +66,7 @@ class GenerationService {
 
   /// Calls of one request, to one model and with as many choices each: all are let in, or none, and
   /// it is the first one that is told so. calls: from one on; events: of each. ids: of each,
-  /// written before anything is told.
+  /// written before anything is told; it outlives this.
   void generate_all(std::vector<GenerationCall> calls, std::vector<GenerationSink> events,
                     std::vector<CallId>& ids);
 
