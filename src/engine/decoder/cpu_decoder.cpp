@@ -28,4 +28,8 @@ void CpuDecoder::run(std::span<const StepSequence> sequences, std::span<float> l
   pass_->run(sequences, pool_, logits.data());
 }
 
+void CpuDecoder::share(std::size_t count, const std::function<void(std::size_t)>& item) {
+  team_.share(count, [&](std::size_t index, std::size_t) { item(index); });
+}
+
 }  // namespace muster::engine

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 
 #include "base/result.h"
 #include "engine/decoder/decoder.h"
@@ -21,6 +24,7 @@ class CpuDecoder final : public DecoderModel {
                                                     TensorSource source);
 
   void run(std::span<const StepSequence> sequences, std::span<float> logits) override;
+  void share(std::size_t count, const std::function<void(std::size_t)>& item) override;
   std::uint64_t weights_bytes() const override { return packed_bytes(weights_); }
   std::uint64_t block_bytes() const override { return pool_.block_bytes(); }
 

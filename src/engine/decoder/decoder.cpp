@@ -102,6 +102,10 @@ Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> l
   });
 }
 
+void Decoder::share(std::size_t count, const std::function<void(std::size_t)>& item) {
+  parts_->model->share(count, item);
+}
+
 const DecoderSpec& Decoder::spec() const { return parts_->options.spec; }
 std::size_t Decoder::length_max() const { return decoder_length_max(spec()); }
 std::size_t Decoder::block_count() const { return parts_->options.block_count; }

@@ -54,6 +54,11 @@ class Decoder {
   /// positions than there is room for, blocks that do not cover the positions).
   Status step(std::span<const StepSequence> sequences, std::span<float> logits);
 
+  /// Calls `item(i)` for every i below `count`, each once, on all cores of a CPU device, for what
+  /// is done with logits of many sequences. What one throws is thrown here when none is at work any
+  /// more; some may not have been called then.
+  void share(std::size_t count, const std::function<void(std::size_t)>& item);
+
   const DecoderSpec& spec() const;
   std::size_t vocab_size() const { return spec().vocab_size; }
   /// Positions of a sequence at most: what the model was made for; of a model whose frequencies

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace muster::engine {
@@ -25,6 +26,12 @@ class DecoderModel {
   /// Computes a checked step. Shapes: logits [tokens that want them, vocab], in the order of the
   /// sequences and their tokens.
   virtual void run(std::span<const StepSequence> sequences, std::span<float> logits) = 0;
+
+  /// Calls `item(i)` for every i below `count`, on the device's cores where it has some to share
+  /// work; what one throws is thrown here when none is at work any more.
+  virtual void share(std::size_t count, const std::function<void(std::size_t)>& item) {
+    for (std::size_t i = 0; i < count; ++i) item(i);
+  }
 
   virtual std::uint64_t weights_bytes() const = 0;
   virtual std::uint64_t block_bytes() const = 0;  // of the cache

@@ -72,19 +72,24 @@ std::size_t items_of(const std::vector<PanelWeight>& parts, std::size_t step) {
 /// Panels of an item of a product with these parts: enough items that the last one to finish is not
 /// far behind, and no small ones where there are many panels. A small product is cut so that the
 /// member with most panels has as few as possible; of equal cuts the one of larger items is taken.
+/// Cutting interleaved panels apart is counted as an eighth more: of 36 panels two members have 20
+/// and 16, not 18 each (32 streams of SmolLM2-135M in bf16 on two cores of a Zen 5: 2 % faster).
 std::size_t panels_per_item(const std::vector<PanelWeight>& parts, std::size_t team_size) {
   const std::size_t panel_count = items_of(parts, 1);
   if (team_size == 1) return panel_count;
   constexpr std::size_t kItemsPerMember = 6;
   const std::size_t wanted = panel_count / (kItemsPerMember * team_size);
   if (wanted >= 8) return std::min<std::size_t>(wanted / 4 * 4, 64);
+  const bool is_interleaved = parts.front().is_interleaved();
   std::size_t best = 4;
-  std::size_t least = panel_count;  // panels of the member that has most
-  for (std::size_t step = 3; step <= 8; ++step) {
+  std::size_t least = 9 * panel_count;
+  for (std::size_t step = is_interleaved ? 2 : 3; step <= 8; ++step) {
+    const bool cuts = is_interleaved && step % PanelWeight::kInterleaved != 0;
     const std::size_t most = (items_of(parts, step) + team_size - 1) / team_size * step;
-    if (most > least) continue;
+    const std::size_t cost = most * (cuts ? 9 : 8);
+    if (cost > least) continue;
     best = step;
-    least = most;
+    least = cost;
   }
   return best;
 }
@@ -107,7 +112,8 @@ Status PanelMatrix::add(const DensePart& part, DecoderPrecision precision, Threa
   const auto format = MUSTER_TRY(weight_format(part.matrix, precision));
   MUSTER_CHECK(parts_.empty() || in_size_ == part.matrix.column_count);
   in_size_ = part.matrix.column_count;
-  PanelWeight weight(format, part.matrix.row_count, packed_inputs(format, in_size_));
+  PanelWeight weight(format, part.matrix.row_count, packed_inputs(format, in_size_),
+                     best_decoder_kernels().interleaves_panels);
   const bool is_as_stored = is_blocked(format) && own_format(*part.matrix.type) == format;
   team.share(weight.panel_count(), [&](std::size_t panel, std::size_t) {
     if (is_as_stored) {

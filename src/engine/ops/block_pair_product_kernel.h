@@ -107,7 +107,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   for (std::size_t b = 0; b < block_count; ++b, ++of_rows) {
     run.fetch(b);
     if (turns.is_at(b)) {
-      fetch_step<Layout::kBytes, kPairPanels>(next.begin, weight.panel_bytes(), b);
+      fetch_step<Layout::kBytes, kPairPanels>(next.begin, weight.panel_bytes(), b * Layout::kBytes);
     }
     const std::byte* blocks[kPairPanels];
     typename Ops::Floats scales[kPairPanels];

@@ -20,6 +20,7 @@ constexpr DecoderKernels decoder_kernel_table(std::string_view name) {
       .multiply_q4_0 = multiply_block_panels<Blocks, WeightFormat::Q4_0>,
       .multiply_q4_1 = multiply_block_panels<Blocks, WeightFormat::Q4_1>,
       .multiply_q8_0 = multiply_block_panels<Blocks, WeightFormat::Q8_0>,
+      .interleaves_panels = false,
       .rms_norm = rms_norm_row<Simd>,
       .layer_norm = layer_norm_row<Simd>,
       .gate = gate_row<Simd>,

@@ -37,6 +37,7 @@ DecoderKernels with_extensions(DecoderKernels kernels) {
 
 DecoderKernels with_tiles(DecoderKernels kernels) {
   kernels.name = "avx512+vnni+amx";
+  kernels.interleaves_panels = false;  // a tile takes whole panels
   kernels.multiply_bf16 = multiply_bf16_amx;
   kernels.multiply_q4_0 = multiply_q4_0_amx;
   kernels.multiply_q4_1 = multiply_q4_1_amx;

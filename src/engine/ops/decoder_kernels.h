@@ -88,6 +88,7 @@ struct DecoderKernels {
   PanelProduct multiply_q4_0;
   PanelProduct multiply_q4_1;
   PanelProduct multiply_q8_0;
+  bool interleaves_panels;  // weights of fp32 and bf16 are to have their panels interleaved
 
   /// out = x / sqrt(mean(x^2) + epsilon) weight. Source: Zhang and Sennrich 2019, "Root Mean Square
   /// Layer Normalization", equation 4.

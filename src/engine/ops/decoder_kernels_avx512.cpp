@@ -34,6 +34,7 @@ struct Blocks256 final : BlocksAvx2 {};
 
 constexpr DecoderKernels kernels_of_avx512() {
   auto kernels = decoder_kernel_table<SimdAvx512, Blocks256>("avx512");
+  kernels.interleaves_panels = true;
   kernels.quantize = quantize_row_by_fours;
   kernels.gate_blocks = gate_blocks_by_fours<SimdAvx512>;
   return kernels;

@@ -22,8 +22,9 @@ constexpr WeightFormat kFormats[] = {WeightFormat::Fp32, WeightFormat::Bf16, Wei
 /// A weight as a file has it, its values, and it packed.
 class TestWeight {
  public:
-  TestWeight(WeightFormat format, std::size_t out, std::size_t in, std::mt19937& random)
-      : packed(format, out, in), values(out * in) {
+  TestWeight(WeightFormat format, std::size_t out, std::size_t in, std::mt19937& random,
+             bool is_interleaved = false)
+      : packed(format, out, in, is_interleaved), values(out * in) {
     if (is_blocked(format)) {
       fill_blocks(format, out, in, random);
     } else {
@@ -152,7 +153,7 @@ TEST(PanelProductTest, IsTheSumOfProductsOnEveryInstructionSet) {
     for (const auto format : kFormats) {
       std::mt19937 random(7);
       const std::size_t in = 96, out = 37, count = 13;
-      const TestWeight weight(format, out, in, random);
+      const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
       const TestRows x(kernels, count, in, random);
       const auto y = multiply(kernels, weight, x);
       for (std::size_t r = 0; r < count; ++r) {
@@ -174,7 +175,7 @@ TEST(PanelProductTest, OfNoRowsNothingIsWritten) {
   for (const auto& kernels : decoder_kernels_available()) {
     for (const auto format : kFormats) {
       std::mt19937 random(7);
-      const TestWeight weight(format, 37, 96, random);
+      const TestWeight weight(format, 37, 96, random, kernels.interleaves_panels);
       std::vector<float> y(37, 5.0F);
       kernels.product(format)(weight.packed, 0, weight.packed.panel_count(), ProductRows{},
                               {y.data(), y.size(), false});
@@ -235,7 +236,7 @@ TEST(PanelProductTest, AnOddNumberOfInputsAndABiasCount) {
   for (const auto& kernels : decoder_kernels_available()) {
     for (const auto format : {WeightFormat::Fp32, WeightFormat::Bf16}) {
       std::mt19937 random(8);
-      TestWeight weight(format, 5, 7, random);
+      TestWeight weight(format, 5, 7, random, kernels.interleaves_panels);
       float* bias = weight.packed.make_bias();
       for (int i = 0; i < 5; ++i) bias[i] = static_cast<float>(i);
       const TestRows x(kernels, 2, 7, random);
@@ -256,7 +257,7 @@ TEST(PanelProductTest, AValueThatIsNoNumberMakesItsRowNoneAndNoOther) {
     for (const auto format : kFormats) {
       std::mt19937 random(10);
       const std::size_t in = 96, out = 37, count = 3;
-      const TestWeight weight(format, out, in, random);
+      const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
       TestRows x(kernels, count, in, random);
       const auto expected = multiply(kernels, weight, x);
       for (const std::size_t place : {0U, 40U, 95U}) {
@@ -282,7 +283,7 @@ TEST(PanelProductTest, AnElementIsTheSameBitsHoweverTheWorkIsDivided) {
     for (const auto format : kFormats) {
       std::mt19937 random(9);
       const std::size_t in = is_blocked(format) ? 64 : 81, out = 144, count = 75;
-      const TestWeight weight(format, out, in, random);
+      const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
       const TestRows x(kernels, count, in, random);
       const auto whole = multiply(kernels, weight, x);
       const auto product = kernels.product(format);
@@ -305,6 +306,38 @@ TEST(PanelProductTest, AnElementIsTheSameBitsHoweverTheWorkIsDivided) {
   }
 }
 
+// Of any panels, beginning and ending among four interleaved ones, and behind the last four.
+TEST(PanelProductTest, AnElementIsTheSameBitsWithPanelsInterleaved) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    if (!kernels.interleaves_panels) continue;
+    for (const auto format : {WeightFormat::Fp32, WeightFormat::Bf16}) {
+      const std::size_t in = 81, out = 165;
+      std::mt19937 random(9);
+      const TestWeight single(format, out, in, random);
+      random.seed(9);
+      const TestWeight woven(format, out, in, random, true);
+      ASSERT_EQ(single.values, woven.values);
+      for (const std::size_t count : {1U, 4U, 29U}) {
+        const TestRows x(kernels, count, in, random);
+        const auto whole = multiply(kernels, single, x);
+        EXPECT_EQ(multiply(kernels, woven, x), whole) << weight_format_name(format);
+        for (const std::size_t begin : {0U, 1U, 2U, 7U, 8U}) {
+          for (std::size_t end = begin; end <= woven.packed.panel_count(); ++end) {
+            std::vector<float> y(count * out);
+            kernels.product(format)(woven.packed, begin, end, x.rows(0, count),
+                                    {y.data(), out, false});
+            for (std::size_t i = 0; i < y.size(); ++i) {
+              const auto panel = i % out / kPanelOutputs;
+              ASSERT_EQ(y[i], panel >= begin && panel < end ? whole[i] : 0)
+                  << kernels.name << " " << begin << " to " << end << " of " << count << " rows";
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // A strip of rows takes one run or two of what comes next, none twice, and fetches it: also where
 // that is the end of what may be read. No bit changes.
 TEST(PanelProductTest, WhatIsFetchedMeanwhileChangesNoBit) {
@@ -316,7 +349,7 @@ TEST(PanelProductTest, WhatIsFetchedMeanwhileChangesNoBit) {
     for (const auto format : {WeightFormat::Bf16, WeightFormat::Q4_1, WeightFormat::Q8_0}) {
       std::mt19937 random(9);
       const std::size_t in = 576, out = 144, count = 20;
-      const TestWeight weight(format, out, in, random);
+      const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
       const TestRows x(kernels, count, in, random);
       const auto whole = multiply(kernels, weight, x);
       std::vector<float> y(whole.size());

@@ -104,8 +104,10 @@ std::size_t file_block_bytes(WeightFormat format) {
   return 0;
 }
 
-PanelWeight::PanelWeight(WeightFormat format, std::size_t out_size, std::size_t in_size)
+PanelWeight::PanelWeight(WeightFormat format, std::size_t out_size, std::size_t in_size,
+                         bool is_interleaved)
     : format_(format),
+      is_interleaved_(is_interleaved && !is_blocked(format)),
       out_size_(out_size),
       in_size_(in_size),
       panel_bytes_(bytes_per_panel(format, in_size)) {
@@ -128,15 +130,17 @@ void pack_panel(const float* const (&rows)[kPanelOutputs], std::size_t index, Pa
   const auto value = [&](std::size_t output, std::size_t input) {
     return rows[output] == nullptr || input >= in_size ? 0.0F : rows[output][input];
   };
+  std::byte* step = weight.panel(index);
+  const std::size_t stride = weight.step_stride(index);
   if (weight.format() == WeightFormat::Fp32) {
-    auto* to = reinterpret_cast<float*>(weight.panel(index));
-    for (std::size_t k = 0; k < in_size; ++k) {
+    for (std::size_t k = 0; k < in_size; ++k, step += stride) {
+      auto* to = reinterpret_cast<float*>(step);
       for (std::size_t o = 0; o < kPanelOutputs; ++o) *to++ = value(o, k);
     }
     return;
   }
-  auto* to = reinterpret_cast<Bfloat16*>(weight.panel(index));
-  for (std::size_t k = 0; k < in_size; k += 2) {
+  for (std::size_t k = 0; k < in_size; k += 2, step += stride) {
+    auto* to = reinterpret_cast<Bfloat16*>(step);
     for (std::size_t o = 0; o < kPanelOutputs; ++o) {
       *to++ = to_bfloat16(value(o, k));
       *to++ = to_bfloat16(value(o, k + 1));

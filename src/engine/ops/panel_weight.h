@@ -36,6 +36,10 @@ constexpr bool is_blocked(WeightFormat format) { return format >= WeightFormat::
 ///   Q8_0   for each 32 inputs:      16 scales (float16); 8 x 64 bytes: in byte 4 o + i of part g,
 ///                                   q + 128 of output o's input 4 g + i
 ///
+/// Panels of fp32 and bf16 may be interleaved: of four panels the first step of each (an input, or
+/// a pair of them), then the second one of each. Four panels are one stream of memory so. Behind
+/// the last four whole panels stand one behind the other.
+///
 /// Outputs that the last panel lacks are zero. A weight may stand in several matrices on top of
 /// each other (query, key and value), each with a number of outputs that is a multiple of 16.
 ///
@@ -43,8 +47,12 @@ constexpr bool is_blocked(WeightFormat format) { return format >= WeightFormat::
 /// run at once; immutable afterwards.
 class PanelWeight {
  public:
+  static constexpr std::size_t kInterleaved = 4;  // panels
+
   PanelWeight() = default;
-  PanelWeight(WeightFormat format, std::size_t out_size, std::size_t in_size);
+  /// is_interleaved: where the format has that.
+  PanelWeight(WeightFormat format, std::size_t out_size, std::size_t in_size,
+              bool is_interleaved = false);
 
   WeightFormat format() const { return format_; }
   std::size_t out_size() const { return out_size_; }
@@ -53,8 +61,19 @@ class PanelWeight {
 
   /// Bytes of one panel; a multiple of 32.
   std::size_t panel_bytes() const { return panel_bytes_; }
-  const std::byte* panel(std::size_t index) const { return data_.get() + index * panel_bytes_; }
-  std::byte* panel(std::size_t index) { return data_.get() + index * panel_bytes_; }
+  /// Where its first step, or block, stands.
+  const std::byte* panel(std::size_t index) const { return data_.get() + offset(index); }
+  std::byte* panel(std::size_t index) { return data_.get() + offset(index); }
+
+  bool is_interleaved() const { return is_interleaved_; }
+  /// Bytes from a step of a panel to its next one, of fp32 and bf16.
+  std::size_t step_stride(std::size_t index) const {
+    return is_in_four(index) ? kInterleaved * kStepBytes : kStepBytes;
+  }
+  /// Bytes to the same step of the panel behind it, of the same four where it is one of four.
+  std::size_t panel_distance(std::size_t index) const {
+    return is_in_four(index) ? kStepBytes : panel_bytes_;
+  }
 
   /// [panel_count() x 16] float32, or nullptr: added to every row of the product.
   const float* bias() const { return bias_.get(); }
@@ -64,7 +83,19 @@ class PanelWeight {
   std::uint64_t bytes() const { return panel_count() * panel_bytes_; }
 
  private:
+  static constexpr std::size_t kStepBytes = kPanelOutputs * sizeof(float);  // as of 2 bf16
+
+  bool is_in_four(std::size_t index) const {
+    return is_interleaved_ && (index | (kInterleaved - 1)) < panel_count();
+  }
+  std::size_t offset(std::size_t index) const {
+    if (!is_in_four(index)) return index * panel_bytes_;
+    const std::size_t place = index % kInterleaved;
+    return (index - place) * panel_bytes_ + place * kStepBytes;
+  }
+
   WeightFormat format_ = WeightFormat::Fp32;
+  bool is_interleaved_ = false;
   std::size_t out_size_ = 0;
   std::size_t in_size_ = 0;
   std::size_t panel_bytes_ = 0;
