@@ -77,12 +77,18 @@ void Generation::step() {
   Tokens told{.begun = begun(parts), .tokens = {}};
   std::size_t row = 0;
   const std::size_t vocab = decoder_.vocab_size();
+  std::vector<DueSequence> due;
   for (const auto& part : parts) {
     const auto rows = std::span(logits_).subspan(row * vocab, logit_count(part) * vocab);
     row += logit_count(part);
     if (!score(part, rows, told.tokens) || !part.wants_logits) continue;
-    choose(part.sequence, rows.last(vocab), told.tokens);
+    if (sequences_.at(part.sequence).is_continued) {
+      due.push_back({.id = part.sequence, .logits = rows.last(vocab)});
+    } else {
+      finish(part.sequence, FinishReason::Length);
+    }
   }
+  choose(due, told.tokens);
   tell_cache_use();
   events_.on_tokens(told);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
@@ -157,34 +163,41 @@ bool Generation::score(const StepPart& part, std::span<const float> logits,
   return true;
 }
 
-void Generation::choose(SequenceId id, std::span<float> logits,
+// On all cores: with a temperature each of them takes some passes over the vocabulary. Nothing else
+// is touched meanwhile. The position is that of the token that is chosen, counted from the start of
+// the prompt: the same when another worker goes on with the sequence.
+void Generation::choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens) {
+  decoder_.share(due.size(), [&](std::size_t i) {
+    const auto& sequence = sequences_.at(due[i].id);
+    due[i].sampled = engine::sample(due[i].logits, sequence.sampling, sequence.history,
+                                    scheduler_.ids(due[i].id).size());
+  });
+  for (auto& [id, logits, sampled] : due) {
+    if (sampled) {
+      append(id, *std::move(sampled), tokens);
+    } else {
+      failed_.emplace(id, sampled.error());
+      end(id);
+    }
+  }
+}
+
+void Generation::append(SequenceId id, engine::SampledToken sampled,
                         std::vector<GeneratedToken>& tokens) {
   auto& sequence = sequences_.at(id);
-  if (!sequence.is_continued) {
-    finished_.emplace(id, FinishReason::Length);
-    return end(id);
-  }
-  // The position of the token that is chosen, counted from the start of the prompt: the same when
-  // another worker goes on with the sequence.
-  auto sampled =
-      engine::sample(logits, sequence.sampling, sequence.history, scheduler_.ids(id).size());
-  if (!sampled) {
-    failed_.emplace(id, sampled.error());
-    return end(id);
-  }
   const auto& stops = sequence.stop_ids;
-  const bool is_stop = std::find(stops.begin(), stops.end(), sampled->token) != stops.end();
-  if (is_stop) {
-    finished_.emplace(id, FinishReason::Stop);
-    return end(id);
-  }
+  const bool is_stop = std::find(stops.begin(), stops.end(), sampled.token) != stops.end();
+  if (is_stop) return finish(id, FinishReason::Stop);
   tokens.push_back({.sequence = id,
-                    .token = sampled->token,
+                    .token = sampled.token,
                     .is_prompt = false,
-                    .logprobs = std::move(sampled->logprobs)});
-  sequence.history.add_reply(sampled->token);
-  if (scheduler_.append(id, sampled->token)) return;
-  finished_.emplace(id, FinishReason::Length);
+                    .logprobs = std::move(sampled.logprobs)});
+  sequence.history.add_reply(sampled.token);
+  if (!scheduler_.append(id, sampled.token)) finish(id, FinishReason::Length);
+}
+
+void Generation::finish(SequenceId id, FinishReason reason) {
+  finished_.emplace(id, reason);
   end(id);
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -61,13 +62,22 @@ class Generation {
     bool has_begun = false;    // that it has is told
   };
 
+  /// One whose next token is chosen by its logits in this step.
+  struct DueSequence {
+    SequenceId id = 0;
+    std::span<float> logits = {};
+    Result<engine::SampledToken> sampled = engine::SampledToken{};
+  };
+
   void announce(const std::vector<StepPart>& parts) const;
   void tell_cache_use();
   bool compute(const std::vector<StepPart>& parts);
   std::vector<BegunSequence> begun(const std::vector<StepPart>& parts);
   bool score(const StepPart& part, std::span<const float> logits,
              std::vector<GeneratedToken>& tokens);
-  void choose(SequenceId id, std::span<float> logits, std::vector<GeneratedToken>& tokens);
+  void choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens);
+  void append(SequenceId id, engine::SampledToken sampled, std::vector<GeneratedToken>& tokens);
+  void finish(SequenceId id, FinishReason reason);
   void end(SequenceId id);
 
   engine::Decoder& decoder_;
