@@ -36,6 +36,7 @@ constexpr DecoderKernels decoder_kernel_table(std::string_view name) {
       .attend_int8 = attend_paged<Simd, std::int8_t>,
       .attention_rows = Simd::kRowsMax,
       .largest = index_of_largest<Simd>,
+      .weigh = weigh_row<Simd>,
   };
 }
 

@@ -242,6 +242,32 @@ TEST(DecoderKernelsTest, TheLargestIsTheFirstOfSeveral) {
     EXPECT_EQ(kernels.largest(values.size(), values.data()), 41U) << kernels.name;
     values[74] = 2.5F;
     EXPECT_EQ(kernels.largest(values.size(), values.data()), 74U) << kernels.name;
+    // Of several blocks, whole ones and a last one that is not.
+    std::vector<float> many(5001, -3.0F);
+    for (const std::size_t at : {5000U, 4095U, 3000U, 1024U, 1023U, 0U}) {
+      many[at] = 2.0F;
+      EXPECT_EQ(kernels.largest(many.size(), many.data()), at) << kernels.name;
+    }
+    many[4999] = -std::numeric_limits<float>::infinity();
+    EXPECT_EQ(kernels.largest(many.size(), many.data()), 4999U) << kernels.name;
+    many[2000] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(kernels.largest(many.size(), many.data()), 2000U) << kernels.name;
+  }
+}
+
+TEST(DecoderKernelsTest, WeightsAreExponentialsOfWhatIsBelowTheLargest) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    std::vector<float> x;
+    for (int i = 0; i < 75; ++i) x.push_back(5.0F - static_cast<float>(i));
+    auto weights = x;
+    const float sum = kernels.weigh(x.size(), 5.0F, 1.5F, weights.data());
+    double expected_sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = 1.5 * double(i) > 87 ? 0 : std::exp(-1.5 * double(i));
+      expected_sum += expected;
+      EXPECT_NEAR(weights[i], expected, 3e-7 * expected) << kernels.name << " " << i;
+    }
+    EXPECT_NEAR(sum, expected_sum, 1e-6) << kernels.name;
   }
 }
 

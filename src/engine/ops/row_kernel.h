@@ -236,30 +236,62 @@ void keep_fp16_rows(std::size_t head_size, std::size_t place, const float* key, 
   keep_halves(head_size, place, key, value, block, halve_head_row<Simd>);
 }
 
-/// Two passes: the largest value, then where it stands first. What is not finite is not zero when
-/// multiplied by zero, and goes before everything.
+/// The largest value of each block, then where that of the first block with the largest stands.
+/// What is not finite is not zero when multiplied by zero, and goes before everything.
 template <typename Simd>
 std::size_t index_of_largest(std::size_t size, const float* values) {
   using Vector = typename Simd::Vector;
+  constexpr std::size_t kBlock = 1024;
   const Vector zero = Simd::broadcast(0);
-  Vector most = Simd::broadcast(-std::numeric_limits<float>::infinity());
-  Vector zeros = zero;
-  std::size_t at = 0;
-  for (; at + Simd::kWidth <= size; at += Simd::kWidth) {
-    const Vector value = Simd::load(values + at);
-    most = Simd::max(value, most);
-    zeros = Simd::multiply_add(value, zero, zeros);
+  const Vector lowest = Simd::broadcast(-std::numeric_limits<float>::infinity());
+  float largest = -std::numeric_limits<float>::infinity();
+  float sum = 0;
+  std::size_t found = 0;  // a block
+  for (std::size_t begin = 0; begin < size; begin += kBlock) {
+    const std::size_t end = std::min(begin + kBlock, size);
+    Vector most = lowest;
+    Vector zeros = zero;
+    std::size_t at = begin;
+    for (; at + Simd::kWidth <= end; at += Simd::kWidth) {
+      const Vector value = Simd::load(values + at);
+      most = Simd::max(value, most);
+      zeros = Simd::multiply_add(value, zero, zeros);
+    }
+    float here = Simd::largest(most);
+    sum += Simd::sum(zeros);
+    for (; at < end; ++at) {
+      here = std::max(here, values[at]);
+      sum += values[at] * 0.0F;
+    }
+    if (here > largest) {
+      largest = here;
+      found = begin;
+    }
   }
-  float largest = Simd::largest(most);
-  float sum = Simd::sum(zeros);
-  for (; at < size; ++at) {
-    largest = std::max(largest, values[at]);
-    sum += values[at] * 0.0F;
-  }
-  for (std::size_t i = 0; i < size; ++i) {
+  for (std::size_t i = sum == 0 ? found : 0; i < size; ++i) {
     if (sum == 0 ? values[i] == largest : !std::isfinite(values[i])) return i;
   }
   return 0;
+}
+
+/// `DecoderKernels::weigh`.
+template <typename Simd>
+float weigh_row(std::size_t size, float largest, float scale, float* x) {
+  using Vector = typename Simd::Vector;
+  const Vector zero = Simd::broadcast(0);
+  const Vector least = Simd::broadcast(87.0F);  // of exp_of_negative
+  Vector sums[4] = {zero, zero, zero, zero};
+  for_each_vector<Simd>(size, [&](std::size_t at, std::size_t count, int chain) {
+    const Vector below =
+        Simd::multiply(Simd::subtract(load_some<Simd>(x + at, count), Simd::broadcast(largest)),
+                       Simd::broadcast(scale));
+    const Vector power = exp_of_negative<Simd>(below);
+    Vector weight = Simd::select_negative(Simd::add(below, least), zero, power);
+    if (count < Simd::kWidth) weight = Simd::first(weight, zero, count);
+    store_some<Simd>(x + at, weight, count);
+    sums[chain] = Simd::add(sums[chain], weight);
+  });
+  return sum_of<Simd>(sums);
 }
 
 }  // namespace muster::engine

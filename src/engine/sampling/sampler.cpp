@@ -7,23 +7,33 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "engine/ops/decoder_kernels.h"
 #include "engine/sampling/counter_random.h"
+#include "engine/sampling/likeliest.h"
+#include "engine/sampling/token_weights.h"
 
 namespace muster::engine {
 namespace {
 
+constexpr double kLessByRounding = 0.999;
+
 struct Candidate {
-  float logit = 0;
   std::uint32_t token = 0;
-  double weight = 0;  // e^(logit - largest)
+  double weight = 0;  // e^((logit - largest) / temperature)
 };
 
 bool is_likelier(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
+}
+
+double sum_of(const std::vector<Candidate>& candidates) {
+  double sum = 0;
+  for (const auto& candidate : candidates) sum += candidate.weight;
+  return sum;
 }
 
 bool has_penalties(const SamplingOptions& options) {
@@ -50,39 +60,21 @@ void penalize(std::span<float> logits, const SamplingOptions& options,
 ///   ln p(i) = logit(i) - ln(sum of e^logit) = logit(i) - largest - ln(sum of e^(logit - largest))
 ///
 /// No power is above 1 and one of them is 1, so that neither the sum nor its logarithm overflows.
-/// It is summed in float64: the many small terms of a large vocabulary would be lost in float32.
 class RawLogprobs {
  public:
   RawLogprobs(std::span<const float> logits, float largest)
-      : logits_(logits.begin(), logits.end()) {
-    double sum = 0;
-    for (const float logit : logits_) sum += std::exp(static_cast<double>(logit) - largest);
-    log_sum_ = largest + std::log(sum);
-  }
+      : logits_(logits.begin(), logits.end()),
+        log_sum_(largest + std::log(sum_of_weights(logits, largest))) {}
 
   float of(std::uint32_t token) const { return static_cast<float>(logits_[token] - log_sum_); }
 
   TokenLogprobs with_top(std::uint32_t token, std::size_t count) const {
     TokenLogprobs logprobs{.chosen = of(token), .top = {}};
-    if (count == 0) return logprobs;
-    std::vector<std::uint32_t> ids(logits_.size());
-    std::iota(ids.begin(), ids.end(), 0U);
-    ids.resize(sort_first(ids, count));
-    for (const auto id : ids) logprobs.top.emplace_back(id, of(id));
+    for (const auto id : likeliest(logits_, count)) logprobs.top.emplace_back(id, of(id));
     return logprobs;
   }
 
  private:
-  // How many have been brought to the front, the likeliest first.
-  std::size_t sort_first(std::vector<std::uint32_t>& ids, std::size_t count) const {
-    count = std::min(count, ids.size());
-    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count), ids.end(),
-                      [this](std::uint32_t a, std::uint32_t b) {
-                        return is_likelier({logits_[a], a}, {logits_[b], b});
-                      });
-    return count;
-  }
-
   std::vector<float> logits_;
   double log_sum_ = 0;
 };
@@ -96,58 +88,45 @@ Result<RawLogprobs> raw_logprobs(std::span<const float> logits) {
   return RawLogprobs(logits, largest);
 }
 
-/// The candidates that top_k leaves, weighed against the largest.
-std::vector<Candidate> weigh(std::span<const float> logits, float largest,
+std::vector<Candidate> top_k(std::span<const float> logits, float largest,
                              const SamplingOptions& options) {
   std::vector<Candidate> all;
-  all.reserve(logits.size());
-  for (std::uint32_t i = 0; i < logits.size(); ++i) all.push_back({logits[i], i});
-  if (options.top_k > 0 && options.top_k < all.size()) {
-    const auto cut = all.begin() + static_cast<std::ptrdiff_t>(options.top_k);
-    std::nth_element(all.begin(), cut, all.end(), is_likelier);
-    all.resize(options.top_k);
-  }
-  for (auto& candidate : all) {
-    const double above = (static_cast<double>(candidate.logit) - largest) / options.temperature;
-    candidate.weight = std::exp(above);
+  for (const auto token : likeliest(logits, options.top_k)) {
+    const double above = (static_cast<double>(logits[token]) - largest) / options.temperature;
+    all.push_back({token, std::exp(above)});
   }
   return all;
 }
 
-/// The fewest of the likeliest whose share reaches top_p; at least one.
-void keep_top_p(std::vector<Candidate>& candidates, double top_p) {
-  double total = 0;
-  for (const auto& candidate : candidates) total += candidate.weight;
+std::vector<Candidate> of_at_least(const TokenWeights& weights, double least) {
+  std::vector<Candidate> found;
+  const auto all = weights.all();
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    if (all[i] >= least) found.push_back({i, all[i]});
+  }
+  return found;
+}
+
+/// The fewest of the likeliest whose sum reaches `wanted`; at least one.
+void keep_likeliest(std::vector<Candidate>& candidates, double wanted) {
   const auto later = [](const Candidate& a, const Candidate& b) { return is_likelier(b, a); };
   std::make_heap(candidates.begin(), candidates.end(), later);
   auto rest = candidates.end();
-  for (double sum = 0; rest != candidates.begin() && sum < top_p * total;) {
+  double sum = 0;
+  do {
     std::pop_heap(candidates.begin(), rest, later);
     --rest;
     sum += rest->weight;
-  }
-  if (rest == candidates.end()) {  // top_p of 0
-    std::pop_heap(candidates.begin(), rest, later);
-    --rest;
-  }
+  } while (rest != candidates.begin() && sum < wanted);
   candidates.erase(candidates.begin(), rest);
 }
 
-std::uint32_t draw(std::span<const float> logits, float largest, const SamplingOptions& options,
-                   std::uint64_t position) {
-  auto candidates = weigh(logits, largest, options);
-  if (options.top_p < 1) keep_top_p(candidates, options.top_p);
-  if (options.min_p > 0) {
-    // The likeliest has weight 1.
-    std::erase_if(candidates, [&](const Candidate& one) { return one.weight < options.min_p; });
-  }
+/// place: of [0, 1).
+std::uint32_t draw_of(std::vector<Candidate> candidates, double place) {
   // The same order whichever way the candidates were found.
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
-  double total = 0;
-  for (const auto& candidate : candidates) total += candidate.weight;
-  double left =
-      total * uniform_at({.seed = options.seed, .choice = options.choice, .position = position});
+  double left = place * sum_of(candidates);
   for (const auto& candidate : candidates) {
     left -= candidate.weight;
     if (left < 0) return candidate.token;
@@ -156,6 +135,33 @@ std::uint32_t draw(std::span<const float> logits, float largest, const SamplingO
   const auto last = std::find_if(candidates.rbegin(), candidates.rend(),
                                  [](const Candidate& one) { return one.weight > 0; });
   return last->token;
+}
+
+// The likeliest has weight 1. Without top_k tokens that neither top_p nor min_p can leave are left
+// out at once: those below min_p, and those so rare that all of them together are less than what
+// top_p leaves out.
+std::uint32_t draw(std::span<float> logits, float largest, const SamplingOptions& options,
+                   std::uint64_t position) {
+  const double place =
+      uniform_at({.seed = options.seed, .choice = options.choice, .position = position});
+  std::vector<Candidate> candidates;
+  double total = 0;
+  if (options.top_k > 0 && options.top_k < logits.size()) {
+    candidates = top_k(logits, largest, options);
+    total = sum_of(candidates);
+  } else {
+    const TokenWeights weights(logits, largest, options.temperature);
+    total = weights.total();
+    if (options.top_p >= 1 && options.min_p <= 0) return weights.token_at(place * total);
+    const double rare =
+        kLessByRounding * (1 - options.top_p) * total / static_cast<double>(logits.size());
+    candidates = of_at_least(weights, std::max(rare, options.min_p));
+  }
+  if (options.top_p < 1) keep_likeliest(candidates, options.top_p * total);
+  if (options.min_p > 0) {
+    std::erase_if(candidates, [&](const Candidate& one) { return one.weight < options.min_p; });
+  }
+  return draw_of(std::move(candidates), place);
 }
 
 }  // namespace

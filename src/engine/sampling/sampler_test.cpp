@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "engine/sampling/counter_random.h"
@@ -110,6 +113,63 @@ TEST(SamplerTest, TopPKeepsTheFewestThatReachIt) {
 TEST(SamplerTest, MinPIsAShareOfTheLikeliest) {
   EXPECT_EQ(shares(kLogits, {.temperature = 1, .min_p = 0.26}).size(), 2U);
   EXPECT_EQ(shares(kLogits, {.temperature = 1, .min_p = 0.24}).size(), 4U);
+}
+
+/// What is drawn from all tokens sorted, step by step as the options' source has it, in float64.
+std::uint32_t token_by_sorting(const std::vector<float>& logits, const SamplingOptions& options,
+                               std::uint64_t position) {
+  std::vector<std::pair<double, std::uint32_t>> kept;  // weight, token
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  for (std::uint32_t i = 0; i < logits.size(); ++i) {
+    kept.emplace_back(std::exp((double{logits[i]} - largest) / options.temperature), i);
+  }
+  std::stable_sort(kept.begin(), kept.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (options.top_k > 0) kept.resize(std::min<std::size_t>(options.top_k, kept.size()));
+  double total = 0;
+  for (const auto& [weight, token] : kept) total += weight;
+  double sum = 0;
+  std::size_t count = 0;
+  while (count < kept.size() && (count == 0 || sum < options.top_p * total)) {
+    sum += kept[count++].first;
+  }
+  if (options.top_p < 1) kept.resize(count);
+  std::erase_if(kept, [&](const auto& one) { return one.first < options.min_p; });
+  std::sort(kept.begin(), kept.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  total = 0;
+  for (const auto& [weight, token] : kept) total += weight;
+  double left = total * uniform_at({.seed = options.seed, .choice = 0, .position = position});
+  for (const auto& [weight, token] : kept) {
+    left -= weight;
+    if (left < 0) return token;
+  }
+  return kept.back().second;
+}
+
+// A vocabulary of several chunks and blocks, likely tokens and rare ones. A place within 1e-6 of
+// the end of a token's share may be the next one's: of 1,000 draws one is allowed to.
+TEST(SamplerTest, ALargeVocabularyIsDrawnFromAsIfItWereSorted) {
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> logits(5000);
+  for (auto& logit : logits) logit = normal(random);
+  for (const auto& options :
+       {SamplingOptions{.temperature = 1, .seed = 1},
+        SamplingOptions{.temperature = 0.6, .top_p = 0.9, .seed = 2},
+        SamplingOptions{.temperature = 1.5, .top_p = 0.3, .seed = 3},
+        SamplingOptions{.temperature = 1, .top_k = 40, .seed = 4},
+        SamplingOptions{.temperature = 1, .min_p = 0.02, .seed = 5},
+        SamplingOptions{.temperature = 1, .top_p = 0.8, .min_p = 0.01, .seed = 6},
+        SamplingOptions{.temperature = 2, .top_k = 900, .top_p = 0.7, .seed = 7}}) {
+    int others = 0;
+    for (std::uint64_t position = 0; position < 1000; ++position) {
+      if (token_of(logits, options, position) != token_by_sorting(logits, options, position)) {
+        ++others;
+      }
+    }
+    EXPECT_LE(others, 1) << "seed " << options.seed;
+  }
 }
 
 TEST(SamplerTest, PenaltiesCountPromptAndReplyAsTheirSourcesDo) {
