@@ -131,7 +131,9 @@ ErrorForm error_form_of(std::string_view path) {
   for (const Route& route : kRoutes) {
     if (route.pattern == path) return route.errors;
   }
-  return ErrorForm::OpenAi;
+  // Ollama has more routes than are there, and its clients read the form that they know.
+  const bool is_ollamas = path.starts_with("/api/") && !path.starts_with("/api/v1/");
+  return is_ollamas ? ErrorForm::Ollama : ErrorForm::OpenAi;
 }
 
 std::optional<std::string> percent_decoded(std::string_view text) {

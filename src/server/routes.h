@@ -54,7 +54,8 @@ std::size_t index_of(const Route& route);
 /// Whether a request that begins so is for vectors or scores; by the request line alone.
 bool begins_compute_call(std::string_view bytes);
 
-/// How the errors of a path are written, whatever the method; OpenAI's form for an unknown path.
+/// How the errors of a path are written, whatever the method; of an unknown one in Ollama's form
+/// below /api, but for /api/v1, else in OpenAI's.
 ErrorForm error_form_of(std::string_view path);
 
 struct RouteMatch {

@@ -73,6 +73,8 @@ TEST(Routes, ErrorsAreInTheFormOfThePath) {
   EXPECT_EQ(error_form_of("/v2/rerank"), ErrorForm::Cohere);
   EXPECT_EQ(error_form_of("/v1/embeddings"), ErrorForm::OpenAi);
   EXPECT_EQ(error_form_of("/nowhere"), ErrorForm::OpenAi);
+  EXPECT_EQ(error_form_of("/api/pull"), ErrorForm::Ollama);
+  EXPECT_EQ(error_form_of("/api/v1/nowhere"), ErrorForm::OpenAi);
 }
 
 TEST(Routes, ASlipIsToldTheNearest) {

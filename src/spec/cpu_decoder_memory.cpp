@@ -25,7 +25,8 @@ constexpr std::uint64_t kReadAhead = 16;
 constexpr std::uint64_t kGatedRows = 128;
 constexpr std::uint64_t kGatedColumns = 80;
 constexpr std::uint64_t kAttentionItemRows = 24;  // decoder_pass.cpp, kAttentionRows
-constexpr std::uint64_t kCandidate = 16;          // a logit, a token and a float64
+constexpr std::uint64_t kCandidate = 8;           // a token and its weight
+constexpr std::uint64_t kTokenId = 4;
 
 constexpr std::string_view kWeight = ".weight";
 
@@ -287,7 +288,8 @@ CpuDecoderStep cpu_decoder_step(const ModelDescription& model, const CpuDecoderR
           .scratch = run.threads * of_position * positions.now,
           .scratch_growth = of_position * positions.before,
           .logits = run.logits_rows * vocab * kFloat,
-          .sampling = vocab * (kCandidate + kFloat)};
+          .sampling =
+              std::min(run.threads, run.logits_rows) * vocab * (kCandidate + kTokenId + kFloat)};
 }
 
 std::uint64_t cpu_decoder_cache(const DecoderSpec& spec, KvCacheDtype kept, std::uint64_t blocks) {

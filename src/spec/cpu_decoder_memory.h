@@ -69,7 +69,7 @@ struct CpuDecoderStep {
   std::uint64_t scratch = 0;         // of attention, of all threads
   std::uint64_t scratch_growth = 0;  // for a moment: one thread's outgrown scratch
   std::uint64_t logits = 0;          // the worker's own; not counted by the engine
-  std::uint64_t sampling = 0;        // of one token at a time; not counted by the engine
+  std::uint64_t sampling = 0;        // a token in each thread; not counted by the engine
 
   std::uint64_t counted() const { return pass + scratch; }
   std::uint64_t counted_peak() const { return counted() + scratch_growth; }
@@ -92,7 +92,8 @@ struct CpuDecoderStep {
 ///   scratch  threads x attention_rows x P x 4; where up16(positions of the longest sequence)
 ///            outgrows P, P becomes one and a half of that
 ///   logits   logits_rows V 4
-///   sampling 16 V for the candidates, and 4 V for the logits before they are changed
+///   sampling min(threads, logits_rows) times 8 V for the candidates, 4 V for the ids among which
+///            they are found, and 4 V for the logits before they are changed
 ///
 /// model: with a decoder. Source: src/engine/decoder/decoder_pass.cpp (constructor and
 /// cut_attention), gated_product.cpp, row_forms.cpp; src/worker/generation.cpp;

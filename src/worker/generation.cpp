@@ -88,7 +88,7 @@ void Generation::step() {
       finish(part.sequence, FinishReason::Length);
     }
   }
-  choose(due, told.tokens);
+  if (!choose(due, told.tokens)) return;
   tell_cache_use();
   events_.on_tokens(told);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
@@ -163,15 +163,19 @@ bool Generation::score(const StepPart& part, std::span<const float> logits,
   return true;
 }
 
-// On all cores: with a temperature each of them takes some passes over the vocabulary. Nothing else
-// is touched meanwhile. The position is that of the token that is chosen, counted from the start of
-// the prompt: the same when another worker goes on with the sequence.
-void Generation::choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens) {
-  decoder_.share(due.size(), [&](std::size_t i) {
+// On all cores of a CPU: with a temperature each of them takes a pass over the vocabulary. Nothing
+// else is touched meanwhile. The position is that of the token that is chosen, counted from the
+// start of the prompt: the same when another worker goes on with the sequence.
+bool Generation::choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens) {
+  const auto shared = decoder_.share(due.size(), [&](std::size_t i) {
     const auto& sequence = sequences_.at(due[i].id);
     due[i].sampled = engine::sample(due[i].logits, sequence.sampling, sequence.history,
                                     scheduler_.ids(due[i].id).size());
   });
+  if (!shared) {
+    events_.on_broken(shared.error());
+    return false;
+  }
   for (auto& [id, logits, sampled] : due) {
     if (sampled) {
       append(id, *std::move(sampled), tokens);
@@ -180,6 +184,7 @@ void Generation::choose(std::vector<DueSequence>& due, std::vector<GeneratedToke
       end(id);
     }
   }
+  return true;
 }
 
 void Generation::append(SequenceId id, engine::SampledToken sampled,

@@ -75,7 +75,7 @@ class Generation {
   std::vector<BegunSequence> begun(const std::vector<StepPart>& parts);
   bool score(const StepPart& part, std::span<const float> logits,
              std::vector<GeneratedToken>& tokens);
-  void choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens);
+  bool choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens);
   void append(SequenceId id, engine::SampledToken sampled, std::vector<GeneratedToken>& tokens);
   void finish(SequenceId id, FinishReason reason);
   void end(SequenceId id);

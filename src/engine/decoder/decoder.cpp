@@ -20,9 +20,10 @@
 namespace muster::engine {
 namespace {
 
-// Raise it with every change that can move a bit of a logit. One for each kind of device.
-constexpr int kDecoderVersion = 3;
-constexpr int kGpuDecoderVersion = 2;
+// Raise it with every change that can move a bit of a logit or a log-probability, or have another
+// token drawn. One for each kind of device.
+constexpr int kDecoderVersion = 4;
+constexpr int kGpuDecoderVersion = 3;
 
 Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }
 
@@ -102,8 +103,11 @@ Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> l
   });
 }
 
-void Decoder::share(std::size_t count, const std::function<void(std::size_t)>& item) {
-  parts_->model->share(count, item);
+Status Decoder::share(std::size_t count, const std::function<void(std::size_t)>& item) {
+  return guarded([&]() -> Status {
+    parts_->model->share(count, item);
+    return Done{};
+  });
 }
 
 const DecoderSpec& Decoder::spec() const { return parts_->options.spec; }
@@ -124,7 +128,8 @@ std::size_t decoder_length_max(const DecoderSpec& spec) {
 
 std::string decoder_class(DeviceKind device) {
   if (runs_as_gpu(device)) {
-    return fmt::format("{}/decoder-{}", engine_class(device), kGpuDecoderVersion);
+    return fmt::format("{}+{}/decoder-{}", engine_class(device), best_decoder_kernels().name,
+                       kGpuDecoderVersion);
   }
   return fmt::format("{}/decoder-{}", best_decoder_kernels().name, kDecoderVersion);
 }

@@ -54,10 +54,11 @@ class Decoder {
   /// positions than there is room for, blocks that do not cover the positions).
   Status step(std::span<const StepSequence> sequences, std::span<float> logits);
 
-  /// Calls `item(i)` for every i below `count`, each once, on all cores of a CPU device, for what
-  /// is done with logits of many sequences. What one throws is thrown here when none is at work any
-  /// more; some may not have been called then.
-  void share(std::size_t count, const std::function<void(std::size_t)>& item);
+  /// Calls `item(i)` for every i below `count`, each once, on all cores of a CPU device and by the
+  /// caller for a GPU: for what is done with logits of many sequences.
+  ///
+  /// Errors: what an item has thrown; some may not have been called then.
+  Status share(std::size_t count, const std::function<void(std::size_t)>& item);
 
   const DecoderSpec& spec() const;
   std::size_t vocab_size() const { return spec().vocab_size; }
@@ -78,8 +79,8 @@ class Decoder {
 /// The length that `Decoder::length_max` tells, without a model.
 std::size_t decoder_length_max(const DecoderSpec& spec);
 
-/// What of this machine can change a bit of a decoder's logits: the instruction set in use, or the
-/// GPU with torch's version, and the engine's version.
+/// What of this machine can change a bit of a decoder's logits or have another token drawn: the
+/// instruction set in use, for a GPU that and torch's version too, and the engine's version.
 std::string decoder_class(DeviceKind device);
 
 }  // namespace muster::engine

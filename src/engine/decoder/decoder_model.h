@@ -27,11 +27,9 @@ class DecoderModel {
   /// sequences and their tokens.
   virtual void run(std::span<const StepSequence> sequences, std::span<float> logits) = 0;
 
-  /// Calls `item(i)` for every i below `count`, on the device's cores where it has some to share
-  /// work; what one throws is thrown here when none is at work any more.
-  virtual void share(std::size_t count, const std::function<void(std::size_t)>& item) {
-    for (std::size_t i = 0; i < count; ++i) item(i);
-  }
+  /// Calls `item(i)` for every i below `count`, each once, on the cores that compute the steps.
+  /// Throws what an item throws, when none is at work any more.
+  virtual void share(std::size_t count, const std::function<void(std::size_t)>& item) = 0;
 
   virtual std::uint64_t weights_bytes() const = 0;
   virtual std::uint64_t block_bytes() const = 0;  // of the cache

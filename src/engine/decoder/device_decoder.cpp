@@ -121,6 +121,10 @@ DeviceDecoder::DeviceDecoder(const DecoderOptions& options, const DecoderTensors
       floats_);
 }
 
+void DeviceDecoder::share(std::size_t count, const std::function<void(std::size_t)>& item) {
+  for (std::size_t i = 0; i < count; ++i) item(i);
+}
+
 std::uint64_t DeviceDecoder::weights_bytes() const {
   return weights_.bytes() + (rotations_.defined() ? rotations_.nbytes() : 0);
 }

@@ -33,6 +33,7 @@ class DeviceDecoder final : public DecoderModel {
                                                     const TensorSource& source);
 
   void run(std::span<const StepSequence> sequences, std::span<float> logits) override;
+  void share(std::size_t count, const std::function<void(std::size_t)>& item) override;
   std::uint64_t weights_bytes() const override;
   std::uint64_t block_bytes() const override;
 

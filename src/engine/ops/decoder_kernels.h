@@ -139,7 +139,7 @@ struct DecoderKernels {
   /// there is one.
   std::size_t (*largest)(std::size_t size, const float* values);
   /// x = e^((x - largest) scale), of finite values up to `largest`, and 0 where that is below
-  /// e^-87; returns the sum. scale: 0 or more, finite.
+  /// e^-87; returns the sum. scale: above 0, finite.
   float (*weigh)(std::size_t size, float largest, float scale, float* x);
 
   PanelProduct product(WeightFormat format) const;

@@ -174,9 +174,12 @@ template <std::size_t kBytes, std::size_t kPanels>
   for (std::size_t p = 0; p < kPanels; ++p) fetch<kBytes>(panels, p * distance + ahead);
 }
 
-/// kRows rows from `row` on and kPanels panels from `panel` on, which stand one behind the other,
-/// or are interleaved with each other; kIsWhole: they are all four of those.
-template <typename Ops, std::size_t kRows, std::size_t kPanels, bool kIsWhole>
+/// How the panels of a group stand: one behind the other, interleaved all four, or some of four (or
+/// any single one).
+enum class PanelOrder { Apart, Whole, Part };
+
+/// kRows rows from `row` on and kPanels panels from `panel` on.
+template <typename Ops, std::size_t kRows, std::size_t kPanels, PanelOrder kOrder>
 [[gnu::always_inline]] inline void multiply_group(const PanelWeight& weight, std::size_t panel,
                                                   const ProductRows& x, std::size_t row,
                                                   const ProductOut& out, const NextPanels& next) {
@@ -191,9 +194,12 @@ template <typename Ops, std::size_t kRows, std::size_t kPanels, bool kIsWhole>
   const auto* weights = reinterpret_cast<const Weight*>(weight.panel(panel));
   // From a step of a panel to its next one, and to that of the next panel. Constants where they can
   // be: 3 % of a prompt's products.
-  const std::size_t stride =
-      kIsWhole ? kPanels * kStep : weight.step_stride(panel) / sizeof(Weight);
-  const std::size_t distance = kIsWhole ? kStep : weight.panel_distance(panel) / sizeof(Weight);
+  const std::size_t stride = kOrder == PanelOrder::Apart ? kStep
+                             : kOrder == PanelOrder::Whole
+                                 ? kPanels * kStep
+                                 : weight.step_stride(panel) / sizeof(Weight);
+  const std::size_t distance =
+      kOrder == PanelOrder::Whole ? kStep : weight.panel_distance(panel) / sizeof(Weight);
 
   Vector sums[kRows][kVectors];
 #pragma GCC unroll 8
@@ -242,14 +248,14 @@ constexpr std::size_t panels_at_once() {
 }
 
 /// All rows and the panels [panel, panel + kPanels) of those up to `panel_end`.
-template <typename Ops, std::size_t kPanels, bool kIsWhole = false>
+template <typename Ops, std::size_t kPanels, PanelOrder kOrder>
 [[gnu::always_inline]] inline void multiply_rows(const PanelWeight& weight, std::size_t panel,
                                                  std::size_t panel_end, const ProductRows& x,
                                                  const ProductOut& out) {
   using Simd = typename Ops::Simd;
   auto next = NextPanels::behind(weight, panel + kPanels, panel_end, x, Simd::kRowsMax);
   for_each_strip<Simd::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
-    multiply_group<Ops, kRows, kPanels, kIsWhole>(weight, panel, x, row, out, next);
+    multiply_group<Ops, kRows, kPanels, kOrder>(weight, panel, x, row, out, next);
     ++next.strip;
   });
 }
@@ -263,27 +269,26 @@ template <typename Ops>
 void multiply_panels(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                      const ProductRows& x, const ProductOut& out) {
   constexpr std::size_t kPanelsMax = panels_at_once<typename Ops::Simd>();
-  const auto multiply = [&]<std::size_t kPanels>(std::size_t panel) {
-    multiply_rows<Ops, kPanels>(weight, panel, panel_end, x, out);
-  };
-  if constexpr (kPanelsMax == PanelWeight::kInterleaved) {
-    if (weight.is_interleaved()) {
-      for (std::size_t panel = panel_begin; panel < panel_end;) {
-        const std::size_t left = kPanelsMax - panel % kPanelsMax;
-        const std::size_t count = std::min(left, panel_end - panel);
-        if (count == kPanelsMax) {
-          multiply_rows<Ops, kPanelsMax, true>(weight, panel, panel_end, x, out);
-        } else {
-          visit_with_size<kPanelsMax>(count, panel, multiply);
-        }
-        panel += count;
-      }
-      return;
-    }
+  if (!weight.is_interleaved()) {
+    const auto multiply = [&]<std::size_t kPanels>(std::size_t panel) {
+      multiply_rows<Ops, kPanels, PanelOrder::Apart>(weight, panel_begin + panel, panel_end, x,
+                                                     out);
+    };
+    return for_each_strip<kPanelsMax>(panel_end - panel_begin, multiply);
   }
-  for_each_strip<kPanelsMax>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
-    multiply.template operator()<kPanels>(panel_begin + panel);
-  });
+  static_assert(kPanelsMax == 1 || kPanelsMax == PanelWeight::kInterleaved);
+  const auto multiply = [&]<std::size_t kPanels>(std::size_t panel) {
+    multiply_rows<Ops, kPanels, PanelOrder::Part>(weight, panel, panel_end, x, out);
+  };
+  for (std::size_t panel = panel_begin; panel < panel_end;) {
+    const std::size_t count = std::min(kPanelsMax - panel % kPanelsMax, panel_end - panel);
+    if (count == PanelWeight::kInterleaved) {
+      multiply_rows<Ops, kPanelsMax, PanelOrder::Whole>(weight, panel, panel_end, x, out);
+    } else {
+      visit_with_size<kPanelsMax>(count, panel, multiply);
+    }
+    panel += count;
+  }
 }
 
 }  // namespace muster::engine

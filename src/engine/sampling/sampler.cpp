@@ -1,5 +1,5 @@
-// One token from one row of logits. What is left out is left out of a list of candidates, so that
-// the draw walks over few of them.
+// One token from one row of logits. Without a filter it is drawn from the weights of all, chunk by
+// chunk; with one from a list of candidates, few of them but where logits are nearly equal.
 
 #include "engine/sampling/sampler.h"
 
@@ -19,11 +19,11 @@
 namespace muster::engine {
 namespace {
 
-constexpr double kLessByRounding = 0.999;
+constexpr double kLessByRounding = 0.999;  // more than float32 sums are off
 
 struct Candidate {
   std::uint32_t token = 0;
-  double weight = 0;  // e^((logit - largest) / temperature)
+  float weight = 0;  // e^((logit - largest) / temperature)
 };
 
 bool is_likelier(const Candidate& a, const Candidate& b) {
@@ -91,9 +91,11 @@ Result<RawLogprobs> raw_logprobs(std::span<const float> logits) {
 std::vector<Candidate> top_k(std::span<const float> logits, float largest,
                              const SamplingOptions& options) {
   std::vector<Candidate> all;
-  for (const auto token : likeliest(logits, options.top_k)) {
+  const auto tokens = likeliest(logits, options.top_k);
+  all.reserve(tokens.size());
+  for (const auto token : tokens) {
     const double above = (static_cast<double>(logits[token]) - largest) / options.temperature;
-    all.push_back({token, std::exp(above)});
+    all.push_back({token, static_cast<float>(std::exp(above))});
   }
   return all;
 }
@@ -101,6 +103,7 @@ std::vector<Candidate> top_k(std::span<const float> logits, float largest,
 std::vector<Candidate> of_at_least(const TokenWeights& weights, double least) {
   std::vector<Candidate> found;
   const auto all = weights.all();
+  found.reserve(all.size());  // else it would grow to twice as much
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     if (all[i] >= least) found.push_back({i, all[i]});
   }
@@ -124,8 +127,10 @@ void keep_likeliest(std::vector<Candidate>& candidates, double wanted) {
 /// place: of [0, 1).
 std::uint32_t draw_of(std::vector<Candidate> candidates, double place) {
   // The same order whichever way the candidates were found.
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
+  const auto is_before = [](const Candidate& a, const Candidate& b) { return a.token < b.token; };
+  if (!std::is_sorted(candidates.begin(), candidates.end(), is_before)) {
+    std::sort(candidates.begin(), candidates.end(), is_before);
+  }
   double left = place * sum_of(candidates);
   for (const auto& candidate : candidates) {
     left -= candidate.weight;
@@ -186,7 +191,10 @@ Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& opti
   sampled.token = static_cast<std::uint32_t>(kernels.largest(logits.size(), logits.data()));
   const float largest = logits[sampled.token];
   if (!std::isfinite(largest)) return not_finite();
-  if (options.temperature > 0) sampled.token = draw(logits, largest, options, position);
+  // A top_p of 0 leaves the likeliest, which weights in float32 may not tell from the next one.
+  if (options.temperature > 0 && options.top_p > 0) {
+    sampled.token = draw(logits, largest, options, position);
+  }
   if (logprobs) sampled.logprobs = logprobs->with_top(sampled.token, *options.logprob_count);
   return sampled;
 }

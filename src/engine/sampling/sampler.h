@@ -41,9 +41,10 @@ struct SampledToken {
 ///
 /// Of equally likely tokens the smallest id goes first. `logits` [vocab] are changed.
 /// Errors: Internal where a logit is not finite.
-/// Cost: log-probabilities take a pass over the vocabulary, as drawing with a temperature does.
-/// Source: transformers 5.17, generation/logits_process.py, for the order and the penalties but the
-/// two of OpenAI's API reference (presence, frequency).
+/// Cost: log-probabilities take a pass over the vocabulary, as drawing with a temperature does;
+/// with top_p or top_k as many tokens as those leave are sorted as well. Source: transformers 5.17,
+/// generation/logits_process.py, for the order and the penalties but the two of OpenAI's API
+/// reference (presence, frequency).
 Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& options,
                             const TokenHistory& history, std::uint64_t position);
 

@@ -110,6 +110,11 @@ TEST(SamplerTest, TopPKeepsTheFewestThatReachIt) {
   EXPECT_EQ(shares(kLogits, {.temperature = 1, .top_k = 3, .top_p = 0.57}).size(), 1U);
 }
 
+// Also where their weights are the same float32: e^-1.9e-8.
+TEST(SamplerTest, ATopPOfNothingIsTheLikeliest) {
+  EXPECT_EQ(token_of({20.0F, 20.000002F}, {.temperature = 100, .top_p = 0}), 1U);
+}
+
 TEST(SamplerTest, MinPIsAShareOfTheLikeliest) {
   EXPECT_EQ(shares(kLogits, {.temperature = 1, .min_p = 0.26}).size(), 2U);
   EXPECT_EQ(shares(kLogits, {.temperature = 1, .min_p = 0.24}).size(), 4U);

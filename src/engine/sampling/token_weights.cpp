@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "engine/ops/decoder_kernels.h"
 
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kChunk = 1024;
+constexpr std::size_t kChunk = 1024;  // 16 additions in each lane of AVX-512's four sums
 
 /// The last one that is above 0; there is one.
 std::size_t last_weight(std::span<const float> weights) {
@@ -34,6 +35,8 @@ TokenWeights::TokenWeights(std::span<float> logits, float largest, double temper
   }
 }
 
+// A chunk's sum is one of float32 and may be above the sum in float64. Where the walk ended with
+// what is left, that would be a last token with hardly a weight, drawn more often than it should.
 std::uint32_t TokenWeights::token_at(double sum) const {
   for (std::size_t chunk = 0; chunk < chunk_sums_.size(); ++chunk) {
     const std::size_t begin = chunk * kChunk;
@@ -42,6 +45,8 @@ std::uint32_t TokenWeights::token_at(double sum) const {
       sum -= chunk_sums_[chunk];
       continue;
     }
+    const double exact = std::accumulate(weights.begin(), weights.end(), 0.0);
+    sum *= exact / chunk_sums_[chunk];
     for (std::size_t i = 0; i < weights.size(); ++i) {
       sum -= weights[i];
       if (sum < 0) return static_cast<std::uint32_t>(begin + i);

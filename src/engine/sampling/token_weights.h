@@ -10,11 +10,13 @@ namespace muster::engine {
 /// How likely tokens are, against the likeliest: e^((logit - largest) / temperature), as
 /// `DecoderKernels::weigh` gives it; from e^-87 down 0.
 ///
-/// Weights are float32, and summed in float64 in chunks: the many small ones of a large vocabulary
-/// would be lost in a float32.
+/// Weights are float32. They are summed in float32 in chunks of 1,024, and those sums in float64:
+/// the many small ones of a large vocabulary would be lost in one float32.
+///
+/// Threads: immutable.
 class TokenWeights {
  public:
-  /// Weights stand where the logits stood, which must live as long. largest: of the logits.
+  /// Writes the weights over the logits, whose memory it goes on using. largest: of the logits.
   TokenWeights(std::span<float> logits, float largest, double temperature);
 
   std::span<const float> all() const { return weights_; }

@@ -57,5 +57,19 @@ TEST(TokenWeightsTest, ATokenIsFoundByItsPlaceInTheSum) {
   EXPECT_EQ(weights.token_at(2995), 2998U) << "as rounding may have it";
 }
 
+// The sum of a chunk in float32 is above that in float64 here: 15 weights of 7e-8 are added to 1 in
+// one lane, each as 1.2e-7. Where that is not accounted for, the last token gets what is too much,
+// whose weight is 4e-38.
+TEST(TokenWeightsTest, ATokenOfHardlyAWeightIsNotDrawnForRounding) {
+  std::vector<float> logits(1024, -86.0F);
+  logits[0] = 0;
+  for (std::size_t k = 1; k < 16; ++k) logits[64 * k] = -16.475F;
+  const TokenWeights weights(logits, 0, 1);
+  EXPECT_LE(weights.token_at(weights.total() * (1 - 1e-9)), 960U);
+  for (int i = 1; i < 1000; ++i) {
+    EXPECT_LE(weights.token_at(weights.total() * (1 - 1e-8 * i)), 960U) << i;
+  }
+}
+
 }  // namespace
 }  // namespace muster::engine
