@@ -247,8 +247,8 @@ ModelDescription tied_decoder() {
 // table of 50 x 16. Norms have 8 bytes an element. A row of the 512: the state of 16, 32 queries,
 // keys and values, 2 x 2 cosines and sines; and what products read in bfloat16, 16, 16 and 24, the
 // second in float32 as well, as a head of 4 is no whole block. Six rows of attention share 1.5 x 32
-// positions. Each of two lanes has room for gate and up of 128 rows and 80 columns, and for what
-// attention gives of 24 rows.
+// positions. Each of two lanes has room for gate and up of 128 rows and 80 columns, for what
+// attention gives of 24 rows, and chooses a token by 16 bytes for each of the vocabulary.
 TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
   const auto model = tied_decoder();
   auto share = whole(model);
@@ -259,7 +259,7 @@ TEST(StageMemory, ADecoderOnACpuIsWhatTheEngineHolds) {
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
   // Scratch; sampling; gate and up; results of 24 rows in heads of 4.
   constexpr std::uint64_t kBeside =
-      6 * 4 * (2 * 48 + 32) + 20 * 50 + 2 * 128 * 80 * 2 * 4 + 2 * 24 * 4 * 4;
+      6 * 4 * (2 * 48 + 32) + 2 * 16 * 50 + 2 * 128 * 80 * 2 * 4 + 2 * 24 * 4 * 4;
   auto workload = generate(3, 32);
   auto parts = memory(model, workload, share);
   EXPECT_EQ(parts.weights, 2 * kMatrices + kTable + kNorms);
@@ -303,7 +303,7 @@ TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   constexpr std::uint64_t kTable = 50 * 16 * 2;
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
   // Scratch; sampling; gate and up; results of 24 rows in heads of 4.
-  constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 20 * 50 + 128 * 80 * 2 * 4 + 24 * 4 * 4;
+  constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 16 * 50 + 128 * 80 * 2 * 4 + 24 * 4 * 4;
   constexpr std::uint64_t kRows = 512 * (52 * 4 + 16 * 4 + 3 * 48) + 64 * 48;
   auto workload = generate(3, 32);
   workload.dtype = "int8";
