@@ -291,7 +291,8 @@ void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
   pin_to(cpus);
   const std::size_t lane_count = this->lane_count();
   // A GPU computes by itself: its lanes have nothing to share.
-  team_ = std::make_unique<engine::LaneTeam>(runs_as_gpu(device_) ? 1 : lane_count);
+  team_ = std::make_unique<engine::LaneTeam>(
+      lane_count, runs_as_gpu(device_) ? engine::kNothingShared : engine::SharingLimits());
   jobs_ = std::make_unique<LaneQueue<Job>>(*team_, 2 * lane_count + kCanariesMax);
   loads_ = std::make_unique<Inbox<Load>>(kLoadsMax);
   loader_ = std::jthread([this] { run_loader(); });

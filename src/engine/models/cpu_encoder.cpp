@@ -159,8 +159,9 @@ void CpuEncoder::lay_out(const TextBatch& batch, Pass& pass) const {
   for (const std::uint64_t length : batch.lengths) {
     pass.attention_work += 2 * length * length * hidden_size;
   }
-  pass.layer_work = pass.attention_work +
-                    token_count * hidden_size * (4 * hidden_size + 2 * encoder_.intermediate_size);
+  pass.layer_work =
+      pass.attention_work +
+      product_work(token_count, hidden_size, 4 * hidden_size + 2 * encoder_.intermediate_size);
   pass.seat.begin_pass(pass.layer_work * layers_.size());
   const auto lanes = static_cast<std::uint32_t>(pass.seat.lanes_now(pass.layer_work));
   pass.blocks = row_counts_.empty()

@@ -34,8 +34,9 @@ void ClaimedItems::put(std::size_t count, Call call, void* work) {
   call_ = call;
   work_ = work;
   for (auto& share : shares_) share.done.store(0, std::memory_order_relaxed);
+  // From the last one: the first is mostly that of who puts them, who does not look meanwhile.
   const std::size_t share_count = shares_.size();
-  for (std::size_t i = 0; i < share_count; ++i) {
+  for (std::size_t i = share_count; i-- > 0;) {
     shares_[i].bounds.store(
         bounds_of(share_begin(i, share_count, count), share_begin(i + 1, share_count, count)),
         std::memory_order_release);

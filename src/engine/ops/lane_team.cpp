@@ -1,6 +1,7 @@
 // Idle lanes wait for two things at once: a batch, which they are called for, and items of another
-// lane. Both raise `events_`, on which they sleep; who looks and then sleeps has read it first, so
-// nothing that comes meanwhile is slept through.
+// lane. Each sleeps on a word of its own. A lane first says that it is asleep and then looks for
+// both once more; who brings one of them looks for sleepers afterwards. So nothing is slept
+// through. Who wakes a lane takes its word that it is asleep, so that two calls wake two lanes.
 
 #include "engine/ops/lane_team.h"
 
@@ -18,33 +19,38 @@ constexpr int kPauses = 16;  // between two looks at the clock: less than a micr
 
 void LaneTeam::call() {
   calls_.fetch_add(1);
-  events_.fetch_add(1);
-  events_.notify_one();
+  wake(1);
 }
 
 void LaneTeam::call_all() {
   calls_.fetch_add(1);
-  events_.fetch_add(1);
-  events_.notify_all();
+  wake(size_);
 }
 
 void LaneTeam::help(std::size_t member, std::uint32_t calls_seen) {
+  const bool is_any_shared = limits_.pass != kNoWork;
   idle_.fetch_add(1);
   auto until = SteadyTime::now() + kPollTime;
   while (calls_.load() == calls_seen) {
-    const auto event = events_.load();
     if (items_.do_one(member)) {
       until = SteadyTime::now() + kPollTime;
-    } else if (idle_.load() < size_ && SteadyTime::now() < until) {
+    } else if (is_any_shared && idle_.load() < size_ && SteadyTime::now() < until) {
       for (int i = 0; i < kPauses; ++i) pause_briefly();
     } else {
-      sleeping_.fetch_add(1);
-      if (calls_.load() == calls_seen && !items_.has_some()) events_.wait(event);
-      sleeping_.fetch_sub(1);
+      sleep(member, calls_seen);
       until = SteadyTime::now() + kPollTime;
     }
   }
   idle_.fetch_sub(1);
+}
+
+void LaneTeam::sleep(std::size_t member, std::uint32_t calls_seen) {
+  auto& own = sleepers_[member];
+  const auto wakings = own.wakings.load();
+  sleeping_.fetch_add(1);
+  own.is_asleep.store(true);
+  if (calls_.load() == calls_seen && !items_.has_some()) own.wakings.wait(wakings);
+  if (own.is_asleep.exchange(false)) sleeping_.fetch_sub(1);
 }
 
 // False: nobody is idle, or another lane shares out.
@@ -56,7 +62,7 @@ bool LaneTeam::try_share(const Sharer& sharer, std::size_t count, ClaimedItems::
   work_ = work;
   helped_ns_.store(0, std::memory_order_relaxed);
   items_.put(count, &LaneTeam::do_item, this);
-  wake(std::min(sharer.lanes_most, count) - 1);
+  wake_helpers(std::min(sharer.lanes_most, count) - 1);
   while (items_.do_one(sharer.member)) {
   }
   const auto failure = items_.finish();
@@ -76,19 +82,24 @@ void LaneTeam::do_item(void* team, std::size_t index, std::size_t member) {
   self.helped_ns_.fetch_add(took.count(), std::memory_order_relaxed);
 }
 
-// Who is awake comes by itself, and who was woken a moment ago is on its way.
-void LaneTeam::wake(std::size_t helpers_most) {
+// Who is awake comes by itself.
+void LaneTeam::wake_helpers(std::size_t helpers_most) {
   const auto sleeping = sleeping_.load();
   if (sleeping == 0) return;
   const auto idle = idle_count();
   const auto awake = idle > sleeping ? idle - sleeping : 0;
-  const auto now = SteadyTime::now();
-  if (awake >= helpers_most || now - woken_at_ < kPollTime) return;
-  woken_at_ = now;
-  events_.fetch_add(1);
-  const auto wanted = helpers_most - awake;
-  if (wanted >= sleeping) return events_.notify_all();
-  for (std::size_t i = 0; i < wanted; ++i) events_.notify_one();
+  if (awake < helpers_most) wake(helpers_most - awake);
+}
+
+void LaneTeam::wake(std::size_t count) {
+  for (auto& sleeper : sleepers_) {
+    if (count == 0) return;
+    if (!sleeper.is_asleep.load() || !sleeper.is_asleep.exchange(false)) continue;
+    sleeping_.fetch_sub(1);
+    sleeper.wakings.fetch_add(1);
+    sleeper.wakings.notify_one();
+    --count;
+  }
 }
 
 void LaneSeat::begin_pass(std::uint64_t work) {

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "engine/ops/claimed_items.h"
 
@@ -19,6 +21,10 @@ struct SharingLimits {
   std::uint64_t share = std::uint64_t{1} << 20U;  // of what is shared out at once
 };
 
+/// For a device whose lanes have nothing to share.
+inline constexpr std::uint64_t kNoWork = std::numeric_limits<std::uint64_t>::max();
+inline constexpr SharingLimits kNothingShared{.pass = kNoWork, .share = kNoWork};
+
 /// The lanes of a device, which lend each other their cores: a lane without a batch of its own
 /// helps the others with theirs, so that a lone query or one long text has the whole device. With
 /// as many batches as lanes each lane computes its own alone, which is quickest for many texts.
@@ -26,20 +32,26 @@ struct SharingLimits {
 /// A pass is shared out in items: panels of outputs, blocks of rows, heads with some queries. No
 /// sum is ever divided, so who computes an item, and how many items there are, changes no bit.
 ///
+/// A lane begins with its own share of the items (ClaimedItems): in each pass it meets the same
+/// panels of a weight, which are in its core's cache.
+///
 /// One lane at a time shares out, with whoever is idle; what another one would share meanwhile it
 /// does alone. A helper leaves between two items as soon as a lane is called.
 ///
 /// An idle lane polls for `kPollTime` after it has become one, did an item or woke, but only while
 /// another lane computes; then it sleeps until it is called or wanted. Between two passes nobody
-/// polls, except where who computes is never idle itself (a benchmark).
+/// polls, except where who computes is never idle itself (a benchmark). Of lanes that sleep those
+/// with the lowest numbers are woken first: so lone queries are all computed by the same lane, with
+/// warm caches, and the other cores are left to the threads that ask.
 ///
 /// Threads: any; a member number belongs to one thread at a time. It outlives its seats.
 class LaneTeam {
  public:
   static constexpr std::chrono::microseconds kPollTime{200};
 
-  /// size: how many lanes there are; with fewer than two nobody helps.
-  explicit LaneTeam(std::size_t size, SharingLimits limits = {}) : size_(size), limits_(limits) {}
+  /// size: how many lanes there are, numbered from 0; with fewer than two nobody helps.
+  explicit LaneTeam(std::size_t size, SharingLimits limits = {})
+      : size_(size), limits_(limits), items_(size), sleepers_(size) {}
   LaneTeam(const LaneTeam&) = delete;
   LaneTeam& operator=(const LaneTeam&) = delete;
 
@@ -72,7 +84,14 @@ class LaneTeam {
   bool try_share(const Sharer& sharer, std::size_t count, ClaimedItems::Call item, void* work,
                  std::chrono::nanoseconds& helped);
   static void do_item(void* team, std::size_t index, std::size_t member);
-  void wake(std::size_t helpers_most);
+  void sleep(std::size_t member, std::uint32_t calls_seen);
+  void wake_helpers(std::size_t helpers_most);
+  void wake(std::size_t count);
+
+  struct alignas(64) Sleeper {
+    std::atomic<bool> is_asleep{false};  // cleared by who wakes it
+    std::atomic<std::uint32_t> wakings{0};
+  };
 
   const std::size_t size_;
   const SharingLimits limits_;
@@ -80,13 +99,12 @@ class LaneTeam {
   alignas(64) std::atomic<std::size_t> idle_{0};
   std::atomic<std::size_t> sleeping_{0};
   std::atomic<std::uint32_t> calls_{0};
-  alignas(64) std::atomic<std::uint32_t> events_{0};  // grows with what a sleeper wakes for
+  std::vector<Sleeper> sleepers_;  // by member
   // Held by the lane that shares out; the rest is its own, and read by who has claimed an item.
   alignas(64) std::atomic_flag is_shared_;
   std::size_t sharer_ = 0;
   ClaimedItems::Call item_ = nullptr;
   void* work_ = nullptr;
-  std::chrono::steady_clock::time_point woken_at_{};
   std::atomic<std::chrono::nanoseconds::rep> helped_ns_{0};
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <new>
 #include <thread>
 #include <vector>
@@ -142,6 +143,70 @@ TEST(LaneTeamTest, AHelperLeavesBetweenTwoItemsWhenALaneIsCalled) {
   EXPECT_EQ(by_helper, 1);
   EXPECT_EQ(team.idle_count(), 0U);
   helper.join();
+}
+
+// Each item waits for all others, so that nobody does two.
+TEST(LaneTeamTest, ALaneBeginsWithItsOwnShare) {
+  LaneTeam team(2, kEverything);
+  const IdleLanes idle(team);
+  LaneSeat seat(team, 0);
+  seat.begin_pass(kMuch);
+  for (int round = 0; round < 100; ++round) {
+    while (team.sleeper_count() < 1) std::this_thread::yield();
+    std::atomic<int> begun{0};
+    seat.share({.count = 2, .work = 1}, [&](std::size_t index, std::size_t member) {
+      EXPECT_EQ(index, member);
+      ++begun;
+      while (begun < 2) std::this_thread::yield();
+    });
+  }
+}
+
+// They fall asleep from the last one on, so the first to sleep would be the wrong one.
+TEST(LaneTeamTest, ACallWakesTheSleeperOfTheLowestNumber) {
+  constexpr std::size_t kLanes = 3;
+  LaneTeam team(kLanes, kEverything);
+  const auto calls = team.call_count();
+  std::vector<std::atomic<bool>> has_left(kLanes);
+  std::vector<std::thread> lanes;
+  for (std::size_t lane = kLanes; lane-- > 0;) {
+    lanes.emplace_back([&, lane] {
+      team.help(lane, calls);
+      has_left[lane] = true;
+    });
+    while (team.sleeper_count() + lane < kLanes) std::this_thread::yield();
+  }
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    team.call();
+    while (!has_left[lane] && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    EXPECT_TRUE(has_left[lane]) << lane;
+  }
+  team.call_all();
+  for (auto& lane : lanes) lane.join();
+}
+
+// The second call must not take the lane for asleep that the first one has woken.
+TEST(LaneTeamTest, TwoCallsAtOnceWakeTwoLanes) {
+  for (int round = 0; round < 100; ++round) {
+    LaneTeam team(3, kEverything);
+    std::atomic<std::size_t> left_count{0};
+    std::vector<std::thread> lanes;
+    for (std::size_t lane = 0; lane < 3; ++lane) {
+      lanes.emplace_back([&, lane, calls = team.call_count()] {
+        team.help(lane, calls);
+        ++left_count;
+      });
+    }
+    while (team.sleeper_count() < 3) std::this_thread::yield();
+    team.call();
+    team.call();
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (left_count < 2 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    EXPECT_GE(left_count, 2U);
+    team.call_all();
+    for (auto& lane : lanes) lane.join();
+  }
 }
 
 TEST(LaneTeamTest, ACallThatCameBeforeIsNotSleptThrough) {

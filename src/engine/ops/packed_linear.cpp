@@ -86,6 +86,11 @@ at::ScalarType scalar_type(Precision precision) {
   return at::kFloat;
 }
 
+std::uint64_t product_work(std::size_t row_count, std::size_t in_size, std::size_t out_size) {
+  constexpr std::size_t kRowsLeast = 8;
+  return std::uint64_t{std::max(kRowsLeast, row_count)} * in_size * out_size;
+}
+
 PackedLinear::PackedLinear(const at::Tensor& weight, const at::Tensor& bias, Precision precision,
                            std::int64_t row_count_max)
     : bf16_product_(precision == Precision::Bf16 ? best_bf16_product() : nullptr),
@@ -164,7 +169,7 @@ at::Tensor PackedLinear::apply_bf16(const at::Tensor& x, std::optional<Activatio
   const auto row_count = static_cast<std::size_t>(x.size(0));
   const auto* from = static_cast<const Bfloat16*>(x.const_data_ptr());
   auto* to = static_cast<Bfloat16*>(out.mutable_data_ptr());
-  share_panels(seat, row_count * matrix.in_size * matrix.out_size, matrix.panel_count(),
+  share_panels(seat, product_work(row_count, matrix.in_size, matrix.out_size), matrix.panel_count(),
                [&](std::size_t begin, std::size_t end) {
                  bf16_product_(matrix.panel_range(begin, end), row_count, from, activation,
                                to + begin * PackedMatrix::kColumns);
@@ -180,7 +185,7 @@ at::Tensor PackedLinear::apply_fp32(const at::Tensor& x, std::optional<Activatio
   const auto row_count = static_cast<std::size_t>(x.size(0));
   const auto* from = x.const_data_ptr<float>();
   auto* to = out.mutable_data_ptr<float>();
-  share_panels(seat, row_count * matrix.in_size * matrix.out_size, matrix.panel_count(),
+  share_panels(seat, product_work(row_count, matrix.in_size, matrix.out_size), matrix.panel_count(),
                [&](std::size_t begin, std::size_t end) {
                  fp32_product_(matrix.panel_range(begin, end), row_count, from, activation,
                                to + begin * Fp32Matrix::kColumns);
@@ -209,7 +214,7 @@ at::Tensor PackedLinear::apply_int8(const at::Tensor& x, std::optional<Activatio
   const Int8Rows rows{row_count, quants.const_data_ptr<std::uint8_t>(),
                       scales.const_data_ptr<float>()};
   auto* to = out.mutable_data_ptr<float>();
-  share_panels(seat, row_count * in * out_size, Int8Matrix::panel_count(out_size),
+  share_panels(seat, product_work(row_count, in, out_size), Int8Matrix::panel_count(out_size),
                [&](std::size_t begin, std::size_t end) {
                  int8_kernels_->multiply(matrix, begin, end, rows, activation, to);
                });
