@@ -141,8 +141,10 @@ Result<ChatValue> parse_chat_messages(std::string_view json) {
   return ChatValue(std::move(list));
 }
 
-ChatInput chat_input_of(ChatValue messages, const DecoderText& text, std::int64_t now_unix) {
+ChatInput chat_input_of(ChatValue messages, const DecoderText& text, std::int64_t now_unix,
+                        TemplateVariables variables) {
   ChatInput input;
+  input.variables = std::move(variables);
   input.messages = std::move(messages);
   input.bos_token = text.bos_token;
   input.eos_token = text.eos_token;

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "chat/chat_template.h"
 #include "chat/decoder_text.h"
+#include "chat/template_variables.h"
 #include "chat/value.h"
 
 namespace muster {
@@ -41,6 +42,7 @@ Result<std::string> render_conversation(const ChatTemplate& chat_template, const
 
 /// What a template of this model is rendered with. messages: a list. now_unix: seconds, for
 /// templates that show the date.
-ChatInput chat_input_of(ChatValue messages, const DecoderText& text, std::int64_t now_unix);
+ChatInput chat_input_of(ChatValue messages, const DecoderText& text, std::int64_t now_unix,
+                        TemplateVariables variables = {});
 
 }  // namespace muster

@@ -59,6 +59,7 @@ CommandSpec chat_spec() {
       .groups = {{"Conversation",
                   {},
                   {{"--system", "TEXT", "what the chat template puts before it"},
+                   template_variables_flag(),
                    {"--load", "FILE", "go on with a conversation that /save has kept"},
                    {"--context", "N",
                     "tokens of all that is said, at most (default: 4096, or the model's limit)"}}},
@@ -359,6 +360,7 @@ Result<int> run_chat(const CommandContext& context) {
     options.context_tokens = static_cast<std::uint32_t>(
         MUSTER_TRY(whole_number_of("--context", *tokens, {16, kContextMost, 4096})));
   }
+  options.template_variables = MUSTER_TRY(template_variables_of(arguments));
   const auto named = MUSTER_TRY(named_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(decoder_device(context));

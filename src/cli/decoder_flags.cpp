@@ -54,6 +54,20 @@ void tell_lost_gpus(const CommandContext& context, const std::string& names,
 
 }  // namespace
 
+RunFlag template_variables_flag() {
+  return {std::string(kTemplateVariablesFlag), "JSON",
+          "variables of the chat template, such as '{\"enable_thinking\": false}'"};
+}
+
+Result<TemplateVariables> template_variables_of(const Arguments& arguments) {
+  const auto json = arguments.value(kTemplateVariablesFlag);
+  if (!json) return TemplateVariables();
+  auto read = parse_template_variables(*json);
+  if (read) return read;
+  return Error{read.error().kind,
+               fmt::format("{}: {}", kTemplateVariablesFlag, read.error().message)};
+}
+
 std::vector<RunFlag> sampling_flags() {
   return {{"--temperature", "T", "0: always the most likely token (default: 0)"},
           {"--top-k", "K", "draw among the K most likely tokens, or all (default: all)"},

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "chat/template_variables.h"
 #include "cli/command.h"
 #include "cli/decoder_choice.h"
 #include "jobs/decoder_source.h"
@@ -36,6 +39,11 @@ std::string top_k_text(const SamplingOptions& sampling);
 /// The same one as it is in another.
 void reset_sampling(std::string_view flag, const SamplingOptions& from, SamplingOptions& to);
 
+inline constexpr std::string_view kTemplateVariablesFlag = "--chat-template-kwargs";
+/// What the chat template is told beside the conversation. Errors: InvalidArgument.
+RunFlag template_variables_flag();
+Result<TemplateVariables> template_variables_of(const Arguments& arguments);
+
 /// --max-tokens; `otherwise` without it.
 Result<std::uint32_t> reply_tokens_of(const Arguments& arguments, std::uint32_t otherwise);
 Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& value);
@@ -53,6 +61,11 @@ Status set_reply_options(const Arguments& arguments, Options& options) {
   options.is_raw = arguments.has("--raw");
   if (options.is_raw && options.system) {
     return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
+  }
+  options.template_variables = MUSTER_TRY(template_variables_of(arguments));
+  if (options.is_raw && arguments.has(kTemplateVariablesFlag)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--raw has no place for {}", kTemplateVariablesFlag)};
   }
   options.token_limit = MUSTER_TRY(reply_tokens_of(arguments, options.token_limit));
   options.stops = arguments.values("--stop");

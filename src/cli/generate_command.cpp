@@ -41,6 +41,7 @@ CommandSpec generate_spec() {
             {},
             {{"--prompt", "TEXT", "what to answer or to continue; - reads standard input", "-p"},
              {"--system", "TEXT", "what the chat template puts before it"},
+             template_variables_flag(),
              {"--raw", "", "continue the text as it is, without the chat template"}}},
            {"Many prompts",
             {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad},

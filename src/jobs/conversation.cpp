@@ -54,6 +54,7 @@ struct Conversation::Inside {
 
   DecoderText text;
   ChatTemplate prompt_template;
+  TemplateVariables template_variables;
   std::unique_ptr<DecoderSession> session;
   std::uint64_t id = 0;        // of the reply that is under way
   ReplyText* reply = nullptr;  // it
@@ -77,6 +78,7 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
   made->inside_ = std::make_unique<Inside>(std::move(prompt_template));
   auto& inside = *made->inside_;
   inside.text = std::move(text);
+  inside.template_variables = options.template_variables;
   DecoderSessionEvents on;
   // What the worker can do may be less than the file says: of positions that are scaled.
   on.on_ready = [conversation = made.get()](const DecoderReady& ready) {
@@ -117,7 +119,8 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
 Result<std::vector<TokenId>> Conversation::ids_of(const std::vector<ChatMessage>& messages) const {
   const auto& text = inside_->text;
   const auto input =
-      chat_input_of(chat_value_of(messages), text, static_cast<std::int64_t>(unix_seconds()));
+      chat_input_of(chat_value_of(messages), text, static_cast<std::int64_t>(unix_seconds()),
+                    inside_->template_variables);
   const auto rendered = MUSTER_TRY(inside_->prompt_template.render(input));
   const auto scratch = text.tokenizer->make_scratch();
   return encode_rendered(*text.tokenizer, rendered, *scratch);

@@ -15,6 +15,7 @@
 #include "chat/chat_message.h"
 #include "chat/chat_template.h"
 #include "chat/decoder_text.h"
+#include "chat/template_variables.h"
 #include "jobs/decoder_session.h"
 #include "jobs/generate.h"
 
@@ -26,6 +27,7 @@ struct ConversationOptions {
       4096;  // of prompt and reply; the model's own limit if that is less
   DecoderPrecision precision = DecoderPrecision::Own;
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
+  TemplateVariables template_variables = {};
   bool has_prefix_cache = true;  // a reply is computed behind what the ones before have left
   Device device;
   std::filesystem::path worker_program;

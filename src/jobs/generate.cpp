@@ -43,10 +43,11 @@ std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spe
 }
 
 Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text) {
-  auto encoder = MUSTER_TRY(
-      PromptEncoder::make(text, {.is_raw = options.is_raw,
-                                 .system = options.system,
-                                 .now_unix = static_cast<std::int64_t>(unix_seconds())}));
+  auto encoder =
+      MUSTER_TRY(PromptEncoder::make(text, {.is_raw = options.is_raw,
+                                            .system = options.system,
+                                            .now_unix = static_cast<std::int64_t>(unix_seconds()),
+                                            .template_variables = options.template_variables}));
   return encoder.encode(options.prompt, std::numeric_limits<std::uint32_t>::max());
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "chat/template_variables.h"
 #include "jobs/decoder_session.h"
 #include "spec/decoder_spec.h"
 
@@ -21,10 +22,11 @@ struct GenerateOptions {
   std::filesystem::path source;  // a GGUF file or a folder in Hugging Face's layout
   std::string prompt;
   std::optional<std::string> system;  // what the template is told before the prompt
-  bool is_raw = false;                // the prompt as it is, without the model's chat template
-  std::uint32_t token_limit = 512;    // of the reply
-  std::vector<std::string> stops;     // texts that end the reply; they are left out of it
-  bool ignores_stop_ids = false;      // tokens that end a reply do not
+  TemplateVariables template_variables = {};
+  bool is_raw = false;              // the prompt as it is, without the model's chat template
+  std::uint32_t token_limit = 512;  // of the reply
+  std::vector<std::string> stops;   // texts that end the reply; they are left out of it
+  bool ignores_stop_ids = false;    // tokens that end a reply do not
   SamplingOptions sampling;
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string precision_reason;  // why, where nobody has named it

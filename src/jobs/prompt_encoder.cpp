@@ -75,7 +75,8 @@ Result<std::vector<TokenId>> PromptEncoder::encode_messages(std::string_view jso
 // Special tokens are found in it and none are added, since templates write their own.
 Result<std::vector<TokenId>> PromptEncoder::encode_turns(ChatValue messages,
                                                          std::uint32_t length_most) {
-  const auto input = chat_input_of(std::move(messages), *text_, form_.now_unix);
+  const auto input =
+      chat_input_of(std::move(messages), *text_, form_.now_unix, form_.template_variables);
   const auto rendered = MUSTER_TRY(render_conversation(*template_, input));
   std::vector<TokenId> ids;
   text_->tokenizer->encode_content(rendered, length_most, *scratch_, ids);

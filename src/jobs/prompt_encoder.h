@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "chat/chat_template.h"
 #include "chat/decoder_text.h"
+#include "chat/template_variables.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
@@ -20,6 +21,7 @@ struct PromptForm {
   bool is_raw = false;                // as they are, without the model's chat template
   std::optional<std::string> system;  // what the template is told before the prompt
   std::int64_t now_unix = 0;          // seconds, for templates that show the date
+  TemplateVariables template_variables = {};
 };
 
 /// Turns prompts into the ids that a decoder continues.

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "chat/template_variables.h"
 #include "jobs/corpus.h"
 #include "jobs/decoder_cache.h"
 #include "spec/device.h"
@@ -21,11 +22,12 @@ namespace muster {
 struct RepliesOptions : CorpusOptions {
   std::filesystem::path source;       // a GGUF file or a folder in Hugging Face's layout
   std::optional<std::string> system;  // what the template is told before each prompt
-  bool is_raw = false;                // prompts as they are, without the model's chat template
-  std::uint32_t token_limit = 512;    // of a reply
-  std::vector<std::string> stops;     // texts that end a reply; they are left out of it
-  bool ignores_stop_ids = false;      // tokens that end a reply do not
-  SamplingOptions sampling;           // its seed is the run's: reply_seed.h
+  TemplateVariables template_variables = {};
+  bool is_raw = false;              // prompts as they are, without the model's chat template
+  std::uint32_t token_limit = 512;  // of a reply
+  std::vector<std::string> stops;   // texts that end a reply; they are left out of it
+  bool ignores_stop_ids = false;    // tokens that end a reply do not
+  SamplingOptions sampling;         // its seed is the run's: reply_seed.h
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string precision_reason;  // why, where nobody has named it
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;

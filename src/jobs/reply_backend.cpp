@@ -80,8 +80,11 @@ Result<std::unique_ptr<ReplyBackend>> ReplyBackend::open(const RepliesOptions& o
 
 Status ReplyBackend::open_text(std::int64_t now_unix) {
   text_ = MUSTER_TRY(load_decoder_text(options_.source));
-  encoder_ = MUSTER_TRY(PromptEncoder::make(
-      text_, {.is_raw = options_.is_raw, .system = options_.system, .now_unix = now_unix}));
+  encoder_ =
+      MUSTER_TRY(PromptEncoder::make(text_, {.is_raw = options_.is_raw,
+                                             .system = options_.system,
+                                             .now_unix = now_unix,
+                                             .template_variables = options_.template_variables}));
   return Done{};
 }
 

@@ -97,6 +97,10 @@ RunIdentity ReplyWork::identity() const {
   identity.emplace_back("--stop", options_.stops.empty() ? "none" : texts_value(options_.stops));
   identity.emplace_back("--system", options_.system ? text_value(*options_.system) : "none");
   identity.emplace_back("--raw", on_or_off(options_.is_raw));
+  if (!options_.template_variables.empty()) {
+    identity.emplace_back("--chat-template-kwargs",
+                          template_variables_json(options_.template_variables));
+  }
   identity.emplace_back("--ignore-eos", on_or_off(options_.ignores_stop_ids));
   add_sampling(options_.sampling, identity);
   identity.emplace_back(kPrecisionEntry, std::string(decoder_precision_name(options_.precision)));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "chat/template_variables.h"
 #include "server/call_fields.h"
 #include "server/generation_fields.h"
 #include "server/generation_prompt.h"
@@ -60,6 +61,24 @@ ApiStatus read_response_format(JsonValue& value) {
     return unsupported_value(kFormatType, "'text'");
   if (!read) return read.error();
   if (!has_type) return missing_field(kFormatType);
+  return Done{};
+}
+
+constexpr std::string_view kTemplateVariables = "chat_template_kwargs";
+
+ApiStatus read_template_variables(JsonValue& value, TemplateVariables& variables) {
+  simdjson::ondemand::object object;
+  if (value.get_object().get(object) != simdjson::SUCCESS) {
+    return wrong_type(value, kTemplateVariables, "an object");
+  }
+  std::string_view json;
+  if (const auto fault = object.raw_json().get(json)) return broken_json(fault);
+  auto read = parse_template_variables(json);
+  if (!read) {
+    return wrong_field(kTemplateVariables, "invalid_value",
+                       fmt::format("Invalid '{}': {}.", kTemplateVariables, read.error().message));
+  }
+  variables = *std::move(read);
   return Done{};
 }
 
@@ -256,6 +275,9 @@ ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits
             count_field("max_completion_tokens", {.most = limits.tokens_most}, completion_tokens));
         fields.push_back(flag_field("logprobs", choices.wants_logprobs));
         fields.push_back(count_field("top_logprobs", top, choices.top));
+        fields.push_back({kTemplateVariables, [&call](JsonValue& value) {
+                            return read_template_variables(value, call.template_variables);
+                          }});
         fields.push_back(only_false("store"));
         add_idle_fields(fields);
       }));

@@ -40,9 +40,10 @@ struct GenerationLimits {
 /// type text), `model`, `stream`, `stream_options`, `max_tokens`, `max_completion_tokens`, `stop`,
 /// `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`, `logit_bias`, `seed`, `n`,
 /// `logprobs`, `top_logprobs`, `user`; of vLLM's `top_k` (-1 and 0: all), `min_p`,
-/// `repetition_penalty`, `ignore_eos`. What would change the answer and is not done (`store`,
-/// `tools`, `tool_choice`, `parallel_tool_calls`, `response_format`, `metadata`, `service_tier`) is
-/// taken with the values that ask for nothing alone; any other field is refused by name.
+/// `repetition_penalty`, `ignore_eos`, `chat_template_kwargs`. What would change the answer and is
+/// not done (`store`, `tools`, `tool_choice`, `parallel_tool_calls`, `response_format`, `metadata`,
+/// `service_tier`) is taken with the values that ask for nothing alone; any other field is refused
+/// by name.
 ///
 /// A model that is named as empty stands for the first one. A temperature that is not given is 1,
 /// as with OpenAI; a seed that is not given is drawn.

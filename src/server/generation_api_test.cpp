@@ -315,6 +315,24 @@ TEST(GenerationApi, ValuesThatAskForNothingAreTaken) {
                   .starts_with("tool_choice: Invalid type for 'tool_choice'"));
 }
 
+TEST(GenerationApi, VariablesOfTheChatTemplateAreReadOrNamed) {
+  const auto told =
+      parsed_chat(chat(R"(,"chat_template_kwargs":{"enable_thinking":false,"a":{"b":[1]}},"n":2)"));
+  EXPECT_EQ(template_variables_json(told.call.template_variables),
+            R"({"enable_thinking": false, "a": {"b": [1]}})");
+  EXPECT_EQ(told.call.choice_count, 2U) << "the rest of the body is still read";
+  const auto refused = [](const std::string& json) {
+    return refusal(parse_chat(chat(",\"chat_template_kwargs\":" + json), {}));
+  };
+  EXPECT_EQ(refused("{}"), "none");
+  EXPECT_EQ(refused("null"), "none");
+  EXPECT_TRUE(refused("[]").starts_with("chat_template_kwargs: Invalid type for"));
+  EXPECT_EQ(refused(R"({"tools":[]})"),
+            "chat_template_kwargs: Invalid 'chat_template_kwargs': 'tools' is set from the rest of "
+            "the request.");
+  EXPECT_NE(refused(R"({"a":tru})"), "none");
+}
+
 // As LangChain's client sends them.
 TEST(GenerationApi, FieldsThatAreNotHonouredAreTakenAsNull) {
   const auto completion = [](const std::string& more) {

@@ -199,12 +199,12 @@ ApiStatus read_keep_alive(JsonValue& value, bool& unloads) {
 }
 
 // What has thought to itself would have to be told apart from the reply.
-ApiStatus read_think(JsonValue& value, std::optional<bool>& thinks) {
+ApiStatus read_think(JsonValue& value, TemplateVariables& variables) {
   bool is_so = false;
   if (value.get_bool().get(is_so) != simdjson::SUCCESS || is_so) {
     return unsupported_value("think", "false");
   }
-  thinks = false;
+  variables.emplace_back("enable_thinking", ChatValue(false));
   return Done{};
 }
 
@@ -262,7 +262,8 @@ ApiResult<OllamaReplyRequest> parse(std::string body, const GenerationLimits& li
       {"options", [&](JsonValue& value) { return read_options(value, limits, call, given); }});
   fields.push_back(
       {"keep_alive", [&given](JsonValue& value) { return read_keep_alive(value, given.unloads); }});
-  fields.push_back({"think", [&call](JsonValue& value) { return read_think(value, call.thinks); }});
+  fields.push_back(
+      {"think", [&call](JsonValue& value) { return read_think(value, call.template_variables); }});
   fields.push_back(empty_text_field("format"));
   fields.push_back(only_false("logprobs"));
   fields.push_back(only_number("top_logprobs", 0));

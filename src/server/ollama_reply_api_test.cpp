@@ -86,7 +86,7 @@ TEST(OllamaReplyApi, WhatIsNotGivenIsAsInOllamaButForTheRepeatPenalty) {
   EXPECT_EQ(request.call.sampling,
             (SamplingOptions{.temperature = 0.8, .top_k = 40, .top_p = 0.9}));
   EXPECT_EQ(request.call.token_limit, std::nullopt);
-  EXPECT_EQ(request.call.thinks, std::nullopt);
+  EXPECT_TRUE(request.call.template_variables.empty());
 }
 
 TEST(OllamaReplyApi, ReadsEveryOptionThatChoosesTokens) {
@@ -166,7 +166,10 @@ TEST(OllamaReplyApi, OptionsOfOllamasOwnRuntimeChangeNothing) {
 TEST(OllamaReplyApi, WhatAsksForNothingIsTaken) {
   generated(generate(R"(,"suffix":"","template":"","context":[],"images":[],"format":"",)"
                      R"("logprobs":false,"top_logprobs":0,"options":null,"keep_alive":null)"));
-  EXPECT_EQ(generated(generate(R"(,"think":false)")).call.thinks, false);
+  const auto told = generated(generate(R"(,"think":false)")).call.template_variables;
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].first, "enable_thinking");
+  EXPECT_TRUE(are_equal(told[0].second, ChatValue(false)));
 }
 
 TEST(OllamaReplyApi, WhatIsNotDoneIsRefusedByName) {

@@ -170,6 +170,10 @@ TEST_F(OllamaReplies, ThatAModelShallNotThinkIsToldToItsTemplate) {
   start();
   EXPECT_EQ(json(chat(R"(,"stream":false)"))["prompt_eval_count"], 1);
   EXPECT_EQ(json(chat(R"(,"stream":false,"think":false)"))["prompt_eval_count"], 3);
+  const auto of_openai =
+      post("/v1/chat/completions", R"({"model":"chat","messages":[{"role":"user","content":"x"}],)"
+                                   R"("chat_template_kwargs":{"enable_thinking":false}})");
+  EXPECT_EQ(json(of_openai)["usage"]["prompt_tokens"], 3) << of_openai.body;
 }
 
 TEST_F(OllamaReplies, NoPromptAsksForTheModelToBeThere) {

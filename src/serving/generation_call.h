@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/template_variables.h"
 #include "serving/inference_service.h"
 #include "spec/decoder_spec.h"
 #include "spec/generation.h"
@@ -37,9 +38,8 @@ struct GenerationCall {
   /// server says.
   std::optional<Duration> deadline = {};
   std::vector<ChatTurn> turns = {};
-  std::optional<bool> thinks = {};  // told to the chat template as `enable_thinking`; nullopt: not
-                                    // told, and most templates let a model think that can
-  std::string text = {};            // without turns; valid UTF-8
+  TemplateVariables template_variables = {};      // told to the chat template beside `turns`
+  std::string text = {};                          // without turns; valid UTF-8
   std::vector<std::uint32_t> ids = {};            // without turns and text
   std::optional<std::uint32_t> token_limit = {};  // nullopt: as many as the context has room for;
                                                   // 0: none, for the echo of a prompt

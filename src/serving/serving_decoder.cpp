@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/wall_clock.h"
+#include "chat/chat_message.h"
 #include "jobs/decoder_source.h"
 #include "modelfile/decoder_config.h"
 #include "serving/model_name.h"
@@ -142,13 +143,8 @@ Result<std::string> DecoderPrompts::rendered(const GenerationCall& call,
     if (turn.name) message.emplace_back("name", ChatValue(*turn.name));
     messages.emplace_back(std::move(message));
   }
-  ChatInput input;
-  input.messages = ChatValue(std::move(messages));
-  input.bos_token = text.bos_token;
-  input.eos_token = text.eos_token;
-  input.now_unix = now_unix;
-  if (call.thinks) input.variables.emplace_back("enable_thinking", ChatValue(*call.thinks));
-  return chat_template->render(input);
+  return chat_template->render(
+      chat_input_of(ChatValue(std::move(messages)), text, now_unix, call.template_variables));
 }
 
 Result<std::vector<std::uint32_t>> DecoderPrompts::ids_of(const GenerationCall& call,
