@@ -158,9 +158,36 @@ void Exchange::on_client_gone(std::function<void()> cancel) {
   });
 }
 
-bool is_ready(const ServerState& state) {
+namespace {
+
+// For the first time. One that waits for memory may wait for ever.
+bool is_loading(const ServedModelStatus& model) { return model.state == ModelState::Loading; }
+
+bool is_loading(const ServedDecoderStatus& model) {
+  return model.state == ModelState::Loading &&
+         std::none_of(model.devices.begin(), model.devices.end(),
+                      [](const auto& device) { return device.waits_for_memory; });
+}
+
+bool is_any_loading(const ServerState& state) {
+  const auto any = [](const auto& models) {
+    return std::any_of(models.begin(), models.end(),
+                       [](const auto& model) { return is_loading(model); });
+  };
+  return any(state.service.models()) || any(state.generation.models());
+}
+
+}  // namespace
+
+bool takes_calls(const ServerState& state) {
   if (state.service.is_ready()) return true;
   return state.generation.is_ready() && !state.service.status().is_draining;
+}
+
+bool is_ready(ServerState& state) {
+  if (!takes_calls(state)) return false;
+  state.has_started = state.has_started || !is_any_loading(state);
+  return state.has_started;
 }
 
 std::vector<GroupStatus> devices_of(const ServerState& state) {

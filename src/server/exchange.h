@@ -67,6 +67,7 @@ struct ServerState {
   std::optional<HealthVerdict> last_health = {};
   /// Makes matrix products; one at a time. Joined before the rest goes.
   std::jthread tester = {};
+  bool has_started = false;  // nothing that was asked for at the start is loading any more
   bool is_testing = false;
   /// Requests for recommendations that wait for the one round of planning that is under way.
   std::vector<std::shared_ptr<Exchange>> awaiting_advice = {};
@@ -147,7 +148,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 };
 
 /// Whether calls are taken: a device has a model that embeds, reranks or generates, and no drain.
-bool is_ready(const ServerState& state);
+bool takes_calls(const ServerState& state);
+
+/// The same, and once since the start nothing was being loaded any more: what the server was
+/// started with has loaded or failed. A model that is loaded later is not waited for.
+bool is_ready(ServerState& state);
 
 /// The devices with all that runs on them (serving/device_states.h).
 std::vector<GroupStatus> devices_of(const ServerState& state);

@@ -39,7 +39,7 @@ GpuView look(const ExchangePtr& exchange) {
 // A drained device counts as whole, because an administrator has put it aside on purpose, and so
 // does one that no model is on; one that works for one model and lacks another does not.
 std::string_view fleet_word(const ServerState& server, const std::vector<GroupStatus>& devices) {
-  if (!is_ready(server)) return "unavailable";
+  if (!takes_calls(server)) return "unavailable";
   const auto models = server.service.models();
   const auto decoders = server.generation.decoders().hosted();
   const bool is_whole = std::all_of(devices.begin(), devices.end(), [&](const auto& device) {

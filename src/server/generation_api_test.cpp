@@ -365,7 +365,8 @@ TEST(GenerationApi, EachFaultOfAMessageIsNamed) {
   EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"text"}]}])"),
             "messages.content.text: Missing required parameter: 'messages.content.text'.");
   EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"image_url"}]}])"),
-            "messages.content.type: Unsupported 'messages.content.type': expected 'text'.");
+            "messages.content.type: Unsupported 'messages.content.type': expected 'text'; no "
+            "model that runs here reads images, sound or files.");
   EXPECT_EQ(refusal(parse_chat(R"({"model":"m"})", {})),
             "messages: Missing required parameter: 'messages'.");
   EXPECT_TRUE(parse_completion(R"({"model":"","prompt":"x"})", {})) << "the first one";

@@ -38,7 +38,9 @@ ApiStatus read_content(JsonValue& value, const GenerationLimits& limits, std::st
                   [&](JsonValue& inner) -> ApiStatus {
                     type = MUSTER_TRY(read_text(inner, "messages.content.type", kNameBytesMost));
                     if (type == "text") return Done{};
-                    return unsupported_value("messages.content.type", "'text'");
+                    return unsupported_value(
+                        "messages.content.type",
+                        "'text'; no model that runs here reads images, sound or files");
                   }},
         BodyField{"text", [&](JsonValue& inner) -> ApiStatus {
                     text = MUSTER_TRY(

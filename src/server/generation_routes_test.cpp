@@ -346,6 +346,18 @@ TEST_F(GenerationRoutes, ARequestForADecoderThatIsBeingLoadedIsToComeAgain) {
   EXPECT_EQ(json(get("/readyz"))["reason"], "chat is loading");
 }
 
+// Clients of that decoder would be refused.
+TEST_F(GenerationRoutes, AServerIsNotReadyBeforeAllThatItWasStartedWithHasLoaded) {
+  add_decoder("hang_at_load");
+  start_unready();
+  while (post("/v1/embeddings", R"({"model":"tiny","input":"a"})").status != 200) {
+    std::this_thread::yield();
+  }
+  const auto answer = get("/readyz");
+  EXPECT_EQ(answer.status, 503) << answer.body;
+  EXPECT_EQ(json(answer)["reason"], "chat is loading");
+}
+
 // Nobody is told that a model is missing that somebody has taken away.
 TEST_F(GenerationRoutes, WhereAllDecodersAreLeavingAnEmptyNameIsToldSo) {
   start_counting("wait_at=2");

@@ -144,7 +144,7 @@ void answer_round(ServerState& state, const std::vector<CanaryResult>& results) 
 void answer_livez(const ExchangePtr& exchange) { exchange->answer(200, {{"status", "ok"}}); }
 
 void answer_readyz(const ExchangePtr& exchange) {
-  const ServerState& state = exchange->state();
+  ServerState& state = exchange->state();
   if (is_ready(state)) return exchange->answer(200, {{"status", "ready"}});
   exchange->answer(
       later(503, {{"status", "unready"}, {"reason", why_unready(state, may_read(*exchange))}}));

@@ -84,7 +84,8 @@ void tei_info(const ExchangePtr& exchange) {
   const ServerState& state = exchange->state();
   const auto models = state.service.models();
   const auto* model = main_model(models);
-  if (model == nullptr) return exchange->refuse(api_error(404, "No model is served"));
+  if (model == nullptr)
+    return exchange->refuse(api_error(404, "No model that embeds or ranks is served"));
   exchange->answer(200, {{"model_id", model->name},
                          {"model_sha", nullptr},
                          {"model_dtype", dtype_word(model->precision)},
