@@ -16,6 +16,8 @@ constexpr const char* kPrecision = "the precision";
 
 }  // namespace
 
+// A bad record that was skipped is in the output, and one that was not has ended the run: whether
+// they are skipped may change.
 RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model) {
   auto identity = input_identity(options.input);
   // Only where they are used, so that what was begun before they existed can be resumed.
@@ -27,7 +29,6 @@ RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model)
                              {"--pooling", model.pooling},
                              {"--normalize", model.normalize ? "on" : "off"},
                              {"--prompt-name", name_value(prompt)},
-                             {"--skip-bad", options.skip_bad ? "on" : "off"},
                              {"the model", model.hash},
                              {kPrecision, std::string(precision_name(model.precision))},
                              {kEqualityClassEntry, model.equality_class}};
@@ -47,7 +48,8 @@ bool writes_objects(const EmbedOptions& options) {
 }
 
 RunIdentity identity_as_asked(const EmbedOptions& options, const RunIdentity& identity) {
-  auto asked = without_entry(identity, kEqualityClassEntry);
+  // Runs of earlier versions have it.
+  auto asked = without_entry(without_entry(identity, kEqualityClassEntry), "--skip-bad");
   return options.precision ? asked : without_entry(std::move(asked), kPrecision);
 }
 

@@ -2,6 +2,7 @@
 // is [sum of ids, token count, 0, …], so every row names its text).
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -431,6 +432,25 @@ TEST_F(EmbedTest, GoesOnAfterCancellationWithTheSameBytes) {
   EXPECT_GT(report->progress.resumed_count, 5000U);
   EXPECT_EQ(report->progress.resumed_count + report->progress.text_count, 20'000U);
   EXPECT_TRUE(output_bytes() == undisturbed);
+}
+
+std::string records(std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += fmt::format("{{\"text\": \"text {}\"}}\n", i);
+  return all;
+}
+
+// What was done before the bad record is kept, and the next run may skip it.
+TEST_F(EmbedTest, ARunThatEndedAtABadRecordGoesOnWithSkipBad) {
+  write_input("in.jsonl", records(12'000) + "{\"text\": 3}\n" + records(300));
+  ASSERT_FALSE(run());
+  options_.resume = true;
+  options_.skip_bad = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_GT(report->progress.resumed_count, 0U);
+  EXPECT_EQ(report->progress.text_count + report->progress.resumed_count, 12'300U);
+  EXPECT_EQ(report->progress.bad_count, 1U);
 }
 
 TEST_F(EmbedTest, RefusesToResumeWithWhatHasChangedByName) {
