@@ -141,7 +141,7 @@ install_torch() {
     note "an NVIDIA driver is here: fetching torch $torch_version with all its CUDA parts (about 5 GB on disk)"
     "$deps/venv/bin/python" -m pip install -q --disable-pip-version-check "torch==$torch_version"
   else
-    note "no NVIDIA driver: fetching the CPU parts of torch $torch_version (about 1.3 GB on disk)"
+    note "no NVIDIA driver: fetching torch $torch_version for CPUs (1.3 GB on disk)"
     "$deps/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps \
       "torch==$torch_version" "${torch_cpu_parts[@]}"
   fi
@@ -238,7 +238,8 @@ show_build() {
       done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} gone=$((SECONDS - start))
       text="$done of $total steps in $(clock "$gone")"
       # Before the first step ninja may count its own work as step 0, which tells no rate.
-      [[ $done -eq 0 || $done -eq $total ]] || text+=", about $(clock $((gone * (total - done) / done))) to go"
+      # The first steps are the largest, so they tell little of the others.
+      [[ $((done * 20)) -lt $total || $done -eq $total ]] || text+=", about $(clock $((gone * (total - done) / done))) to go"
       if [[ $is_terminal == yes ]]; then
         printf '\r\033[K         %s' "$text"
       elif [[ $gone -ge $next || ($done -eq $total && $total -ge 10) ]]; then

@@ -51,6 +51,9 @@ constexpr std::pair<std::string_view, std::string_view> kFlagsOfOthers[] = {
 // The flag that is meant: by a habit of other programs, the one most like `word`, or the one with
 // which it begins: "--api-type" is --api.
 std::optional<std::string> nearest_flag(const CommandSpec& spec, const std::string& word) {
+  // A single letter is like every other one.
+  constexpr std::size_t kShortFlag = 2;
+  if (word.size() <= kShortFlag) return std::nullopt;
   const auto names = flag_names(spec);
   for (const auto& [theirs, ours] : kFlagsOfOthers) {
     if (word == theirs && std::find(names.begin(), names.end(), ours) != names.end()) {

@@ -160,7 +160,8 @@ std::vector<Setting> server_settings() {
        .type = Time,
        .default_value = "60s",
        .value_name = "TIME",
-       .help = "a request without a deadline ends by then; a reply may wait so long for a worker",
+       .help = "ends a request for vectors or scores without a deadline; a reply may wait so long "
+               "for a worker",
        .least = 1,
        .most = kDayMs,
        .is_live = true},

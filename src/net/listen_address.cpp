@@ -10,7 +10,7 @@ namespace muster {
 Result<ListenAddress> parse_listen_address(std::string_view text) {
   const Error wrong{
       ErrorKind::InvalidArgument,
-      fmt::format("not an address to listen on: \"{}\"; it looks like 127.0.0.1:9400 or [::1]:9400",
+      fmt::format("not an address to listen on: \"{}\"; it looks like 127.0.0.1:8000 or [::1]:8000",
                   text)};
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return wrong;

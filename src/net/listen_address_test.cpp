@@ -31,7 +31,7 @@ TEST(ParseListenAddress, ShowsTheRightForm) {
     ASSERT_FALSE(address);
     EXPECT_EQ(address.error().kind, ErrorKind::InvalidArgument);
     EXPECT_EQ(address.error().message, std::string("not an address to listen on: \"") + text +
-                                           "\"; it looks like 127.0.0.1:9400 or [::1]:9400");
+                                           "\"; it looks like 127.0.0.1:8000 or [::1]:8000");
   }
 }
 
