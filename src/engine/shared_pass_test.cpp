@@ -17,6 +17,7 @@
 #include "engine/encoder.h"
 #include "engine/encoder_fixture.h"
 #include "engine/ops/lane_team.h"
+#include "engine/ops/packed_linear.h"
 
 namespace muster::engine {
 namespace {
@@ -86,6 +87,12 @@ std::vector<Texts> batches_for(const EncoderSpec& encoder) {
   const std::vector<std::uint32_t> many(1 + 1300 / most, most);
   return {Texts({std::min(16U, most)}, encoder), Texts({most}, encoder), Texts(mixed, encoder),
           Texts(many, encoder), Texts({1}, encoder)};
+}
+
+TEST(ProductWork, FewRowsTakeAsLongAsEight) {
+  EXPECT_EQ(product_work(1, 384, 1536), 8U * 384 * 1536);
+  EXPECT_EQ(product_work(8, 384, 1536), 8U * 384 * 1536);
+  EXPECT_EQ(product_work(9, 384, 1536), 9U * 384 * 1536);
 }
 
 class SharedPassTest : public testing::TestWithParam<std::tuple<std::string, Precision>> {

@@ -29,15 +29,18 @@ std::uint64_t end_of(std::uint64_t bounds) { return bounds >> kEndShift; }
 // What an item needs is there before its share shows it. The fence stands against what a sleeper
 // does before it sleeps, which is sequentially consistent: either it sees the work, or who puts the
 // work sees the sleeper.
-void ClaimedItems::put(std::size_t count, Call call, void* work) {
-  count_ = count;
-  call_ = call;
-  work_ = work;
-  for (auto& share : shares_) share.done.store(0, std::memory_order_relaxed);
-  // From the last one: the first is mostly that of who puts them, who does not look meanwhile.
-  const std::size_t share_count = shares_.size();
+void ClaimedItems::put(std::size_t count, std::size_t share_count, Call call, void* work) {
+  put_items_ += static_cast<std::uint32_t>(count);
+  if (share_count_.load(std::memory_order_relaxed) != share_count) {
+    share_count_.store(share_count, std::memory_order_relaxed);
+  }
+  // The last share first: the first is mostly that of the thread that puts them, so a helper that
+  // looks meanwhile finds its own before that one.
   for (std::size_t i = share_count; i-- > 0;) {
-    shares_[i].bounds.store(
+    auto& share = shares_[i];
+    share.call = call;
+    share.work = work;
+    share.bounds.store(
         bounds_of(share_begin(i, share_count, count), share_begin(i + 1, share_count, count)),
         std::memory_order_release);
   }
@@ -47,33 +50,36 @@ void ClaimedItems::put(std::size_t count, Call call, void* work) {
 
 bool ClaimedItems::do_one(std::size_t member) {
   std::size_t index = 0;
-  if (!claim(member, index)) return false;
+  const auto* share = claim(member, index);
+  if (share == nullptr) return false;
   // An item that throws is done as well: nobody would count it otherwise, and in a helper nobody
   // would catch it.
   try {
-    call_(work_, index, member);
+    share->call(share->work, index, member);
   } catch (...) {
     keep_failure();
   }
-  shares_[member % shares_.size()].done.fetch_add(1, std::memory_order_release);
+  shares_[member].done.fetch_add(1, std::memory_order_release);
   return true;
 }
 
-bool ClaimedItems::claim(std::size_t member, std::size_t& index) {
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    auto& bounds = shares_[(member + i) % shares_.size()].bounds;
-    auto seen = bounds.load(std::memory_order_acquire);
+// A count of shares that is out of date leaves some out, or meets some that are empty.
+const ClaimedItems::Share* ClaimedItems::claim(std::size_t member, std::size_t& index) {
+  const auto share_count = share_count_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < share_count; ++i) {
+    auto& share = shares_[(member + i) % share_count];
+    auto seen = share.bounds.load(std::memory_order_acquire);
     while (begin_of(seen) < end_of(seen)) {
       const bool is_own = i == 0;
       const auto rest = is_own ? bounds_of(begin_of(seen) + 1, end_of(seen))
                                : bounds_of(begin_of(seen), end_of(seen) - 1);
-      if (bounds.compare_exchange_weak(seen, rest, std::memory_order_acq_rel)) {
+      if (share.bounds.compare_exchange_weak(seen, rest, std::memory_order_acq_rel)) {
         index = is_own ? begin_of(seen) : end_of(seen) - 1;
-        return true;
+        return &share;
       }
     }
   }
-  return false;
+  return nullptr;
 }
 
 bool ClaimedItems::has_some() const {
@@ -86,11 +92,11 @@ bool ClaimedItems::has_some() const {
 
 std::exception_ptr ClaimedItems::finish() {
   const auto done = [this] {
-    std::size_t sum = 0;
+    std::uint32_t sum = 0;
     for (const auto& share : shares_) sum += share.done.load(std::memory_order_acquire);
     return sum;
   };
-  while (done() != count_) pause_briefly();
+  while (done() != put_items_) pause_briefly();
   if (failure_ == nullptr) return nullptr;
   has_failed_.clear();
   return std::exchange(failure_, nullptr);

@@ -15,30 +15,30 @@ constexpr std::size_t share_begin(std::size_t share, std::size_t share_count, st
 }
 
 /// The items of one piece of work after the other, each done once by whoever claims it: a fork and
-/// join. Each member has a share of the items, which it does from the first one on: so it works on
-/// the same rows in one piece of work after the other, which are in its core's cache, and all its
-/// claims but the first find their line there. Who has done its own takes the last ones of others,
-/// so that a thread that the system keeps off its core holds nobody up. Who looks for items while
-/// they are put may begin with another's.
+/// join. Items are put in shares. A member begins with its own share, from its first item on: so it
+/// works on the same rows in one piece of work after the other, which are in its core's cache. Then
+/// it takes the last items of other shares, so that a thread that the system keeps off its core
+/// holds nobody up. A member that looks for items while they are put may begin with another's.
 ///
 /// Threads: `put` and `finish` by one thread at a time, in turns; the rest by any.
 class ClaimedItems {
  public:
   using Call = void (*)(void* work, std::size_t index, std::size_t member);
 
-  /// share_count: of all work; members beyond it begin with others' shares. With one share items
-  /// are claimed in their order.
-  explicit ClaimedItems(std::size_t share_count = 1) : shares_(share_count) {}
+  /// member_count: at least 1. Members are numbered from 0.
+  explicit ClaimedItems(std::size_t member_count) : shares_(member_count) {}
 
   /// From here on `call(work, index, member)` can be claimed for each index below `count`, in
-  /// shares by `share_begin`.
-  void put(std::size_t count, Call call, void* work);
+  /// shares by `share_begin`. share_count: from 1 to member_count; the share of a member is number
+  /// `member % share_count`.
+  void put(std::size_t count, std::size_t share_count, Call call, void* work);
 
   /// Claims an item and does it as `member`; false where none is left.
   bool do_one(std::size_t member);
 
-  /// By who has put them, when it can claim none any more: waits for those that others have
-  /// claimed. What an item has thrown, of several items what one of them has; nullptr: none has.
+  /// By the thread that has put them, when it can claim none any more: waits for those that others
+  /// have claimed. What an item has thrown, of several items what one of them has; nullptr: none
+  /// has.
   [[nodiscard]] std::exception_ptr finish();
 
   /// Whether there is an item that nobody has claimed.
@@ -56,23 +56,26 @@ class ClaimedItems {
   bool has_ended() const { return has_ended_.load(); }
 
  private:
-  // A line of a member's own: others come to it when they have done theirs, and at the end.
   struct alignas(64) Share {
     // Of what nobody does yet: begin, and end in the upper half.
     std::atomic<std::uint64_t> bounds{0};
-    std::atomic<std::uint32_t> done{0};  // by this member, of any share
+    // Whoever has claimed an item of this share may read these two: they change when all are done.
+    Call call = nullptr;
+    void* work = nullptr;
+    // By the member of this number, of any share, since the start; may wrap.
+    std::atomic<std::uint32_t> done{0};
   };
 
-  bool claim(std::size_t member, std::size_t& index);
+  const Share* claim(std::size_t member, std::size_t& index);
   void keep_failure();
 
+  // Each claim reads these two; they hardly ever change.
   std::vector<Share> shares_;
+  std::atomic<std::size_t> share_count_{1};
+  // This line is written by each `put`.
   alignas(64) std::atomic<std::uint32_t> puts_{0};
   std::atomic<bool> has_ended_{false};
-  // Whoever has claimed an item may read these three: they change only when all are done.
-  std::size_t count_ = 0;
-  Call call_ = nullptr;
-  void* work_ = nullptr;
+  std::uint32_t put_items_ = 0;  // since the start; may wrap. Its reader is the thread that puts
   // Written by the first item that throws, read when all are done.
   std::atomic_flag has_failed_;
   std::exception_ptr failure_;

@@ -1,7 +1,7 @@
 // Idle lanes wait for two things at once: a batch, which they are called for, and items of another
 // lane. Each sleeps on a word of its own. A lane first says that it is asleep and then looks for
 // both once more; who brings one of them looks for sleepers afterwards. So nothing is slept
-// through. Who wakes a lane takes its word that it is asleep, so that two calls wake two lanes.
+// through. The thread that wakes a lane first marks it as woken, so that two calls wake two lanes.
 
 #include "engine/ops/lane_team.h"
 
@@ -13,13 +13,21 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock;
 
+constexpr std::uint32_t kAwake = 0;
+constexpr std::uint32_t kAsleep = 1;
+constexpr std::uint32_t kWoken = 2;
+
 constexpr int kPauses = 16;  // between two looks at the clock: less than a microsecond
 
 }  // namespace
 
 void LaneTeam::call() {
   calls_.fetch_add(1);
-  wake(1);
+  if (wake(1) > 0) return;
+  // Another thread may have chosen a lane and lost its core before it has told the lane.
+  for (auto& sleeper : sleepers_) {
+    if (sleeper.state.load() == kWoken) sleeper.state.notify_one();
+  }
 }
 
 void LaneTeam::call_all() {
@@ -28,7 +36,7 @@ void LaneTeam::call_all() {
 }
 
 void LaneTeam::help(std::size_t member, std::uint32_t calls_seen) {
-  const bool is_any_shared = limits_.pass != kNoWork;
+  const bool is_any_shared = limits_.pass != kMoreThanAnyWork;
   idle_.fetch_add(1);
   auto until = SteadyTime::now() + kPollTime;
   while (calls_.load() == calls_seen) {
@@ -46,11 +54,10 @@ void LaneTeam::help(std::size_t member, std::uint32_t calls_seen) {
 
 void LaneTeam::sleep(std::size_t member, std::uint32_t calls_seen) {
   auto& own = sleepers_[member];
-  const auto wakings = own.wakings.load();
   sleeping_.fetch_add(1);
-  own.is_asleep.store(true);
-  if (calls_.load() == calls_seen && !items_.has_some()) own.wakings.wait(wakings);
-  if (own.is_asleep.exchange(false)) sleeping_.fetch_sub(1);
+  own.state.store(kAsleep);
+  if (calls_.load() == calls_seen && !items_.has_some()) own.state.wait(kAsleep);
+  if (own.state.exchange(kAwake) == kAsleep) sleeping_.fetch_sub(1);
 }
 
 // False: nobody is idle, or another lane shares out.
@@ -61,8 +68,9 @@ bool LaneTeam::try_share(const Sharer& sharer, std::size_t count, ClaimedItems::
   item_ = item;
   work_ = work;
   helped_ns_.store(0, std::memory_order_relaxed);
-  items_.put(count, &LaneTeam::do_item, this);
-  wake_helpers(std::min(sharer.lanes_most, count) - 1);
+  const auto lanes = std::min({sharer.lanes_most, 1 + idle_count(), count});
+  items_.put(count, lanes, &LaneTeam::do_item, this);
+  wake_helpers(lanes - 1);
   while (items_.do_one(sharer.member)) {
   }
   const auto failure = items_.finish();
@@ -91,15 +99,20 @@ void LaneTeam::wake_helpers(std::size_t helpers_most) {
   if (awake < helpers_most) wake(helpers_most - awake);
 }
 
-void LaneTeam::wake(std::size_t count) {
+// At most so many; how many it has woken.
+std::size_t LaneTeam::wake(std::size_t count) {
+  std::size_t woken = 0;
   for (auto& sleeper : sleepers_) {
-    if (count == 0) return;
-    if (!sleeper.is_asleep.load() || !sleeper.is_asleep.exchange(false)) continue;
+    if (woken == count) break;
+    auto state = kAsleep;
+    if (sleeper.state.load() != kAsleep || !sleeper.state.compare_exchange_strong(state, kWoken)) {
+      continue;
+    }
     sleeping_.fetch_sub(1);
-    sleeper.wakings.fetch_add(1);
-    sleeper.wakings.notify_one();
-    --count;
+    sleeper.state.notify_one();
+    ++woken;
   }
+  return woken;
 }
 
 void LaneSeat::begin_pass(std::uint64_t work) {

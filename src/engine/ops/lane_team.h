@@ -22,8 +22,8 @@ struct SharingLimits {
 };
 
 /// For a device whose lanes have nothing to share.
-inline constexpr std::uint64_t kNoWork = std::numeric_limits<std::uint64_t>::max();
-inline constexpr SharingLimits kNothingShared{.pass = kNoWork, .share = kNoWork};
+inline constexpr std::uint64_t kMoreThanAnyWork = std::numeric_limits<std::uint64_t>::max();
+inline constexpr SharingLimits kNothingShared{.pass = kMoreThanAnyWork, .share = kMoreThanAnyWork};
 
 /// The lanes of a device, which lend each other their cores: a lane without a batch of its own
 /// helps the others with theirs, so that a lone query or one long text has the whole device. With
@@ -32,8 +32,9 @@ inline constexpr SharingLimits kNothingShared{.pass = kNoWork, .share = kNoWork}
 /// A pass is shared out in items: panels of outputs, blocks of rows, heads with some queries. No
 /// sum is ever divided, so who computes an item, and how many items there are, changes no bit.
 ///
-/// A lane begins with its own share of the items (ClaimedItems): in each pass it meets the same
-/// panels of a weight, which are in its core's cache.
+/// The items are divided among as many lanes as are wanted and idle, and a lane begins with its own
+/// share of them (ClaimedItems): with the same lanes idle it meets the same panels of a weight in
+/// each pass, which are in its core's cache.
 ///
 /// One lane at a time shares out, with whoever is idle; what another one would share meanwhile it
 /// does alone. A helper leaves between two items as soon as a lane is called.
@@ -41,8 +42,8 @@ inline constexpr SharingLimits kNothingShared{.pass = kNoWork, .share = kNoWork}
 /// An idle lane polls for `kPollTime` after it has become one, did an item or woke, but only while
 /// another lane computes; then it sleeps until it is called or wanted. Between two passes nobody
 /// polls, except where who computes is never idle itself (a benchmark). Of lanes that sleep those
-/// with the lowest numbers are woken first: so lone queries are all computed by the same lane, with
-/// warm caches, and the other cores are left to the threads that ask.
+/// with the lowest numbers are woken first: so lone queries mostly go to the same lane, with warm
+/// caches, and not to the core of the thread that has just sent them.
 ///
 /// Threads: any; a member number belongs to one thread at a time. It outlives its seats.
 class LaneTeam {
@@ -70,8 +71,8 @@ class LaneTeam {
   void call();
   void call_all();
 
-  /// Helps, as `member`, while `call_count()` is `calls_seen`: what a lane does that has read the
-  /// count and then found no batch.
+  /// Helps, as `member`, which is below size(), while `call_count()` is `calls_seen`: what a lane
+  /// does that has read the count and then found no batch.
   void help(std::size_t member, std::uint32_t calls_seen);
 
  private:
@@ -86,18 +87,18 @@ class LaneTeam {
   static void do_item(void* team, std::size_t index, std::size_t member);
   void sleep(std::size_t member, std::uint32_t calls_seen);
   void wake_helpers(std::size_t helpers_most);
-  void wake(std::size_t count);
+  std::size_t wake(std::size_t count);
 
+  // Of a lane: Awake, Asleep since it says so itself, Woken since another has chosen it.
   struct alignas(64) Sleeper {
-    std::atomic<bool> is_asleep{false};  // cleared by who wakes it
-    std::atomic<std::uint32_t> wakings{0};
+    std::atomic<std::uint32_t> state{0};
   };
 
   const std::size_t size_;
   const SharingLimits limits_;
   ClaimedItems items_;
   alignas(64) std::atomic<std::size_t> idle_{0};
-  std::atomic<std::size_t> sleeping_{0};
+  std::atomic<std::size_t> sleeping_{0};  // at least as many as are Asleep
   std::atomic<std::uint32_t> calls_{0};
   std::vector<Sleeper> sleepers_;  // by member
   // Held by the lane that shares out; the rest is its own, and read by who has claimed an item.

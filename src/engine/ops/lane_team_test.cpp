@@ -145,21 +145,51 @@ TEST(LaneTeamTest, AHelperLeavesBetweenTwoItemsWhenALaneIsCalled) {
   helper.join();
 }
 
-// Each item waits for all others, so that nobody does two.
+// Where the first item of each lane waits for that of another.
+std::vector<std::size_t> first_items(const LaneTeam& team, LaneSeat& seat, std::size_t count) {
+  std::vector<std::size_t> firsts(team.size(), SIZE_MAX);
+  std::atomic<std::size_t> begun{0};
+  seat.share({.count = count, .work = 1}, [&](std::size_t index, std::size_t member) {
+    if (firsts[member] != SIZE_MAX) return;
+    firsts[member] = index;
+    ++begun;
+    while (begun < 2) std::this_thread::yield();
+  });
+  return firsts;
+}
+
 TEST(LaneTeamTest, ALaneBeginsWithItsOwnShare) {
   LaneTeam team(2, kEverything);
   const IdleLanes idle(team);
   LaneSeat seat(team, 0);
   seat.begin_pass(kMuch);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 20; ++round) {
     while (team.sleeper_count() < 1) std::this_thread::yield();
-    std::atomic<int> begun{0};
-    seat.share({.count = 2, .work = 1}, [&](std::size_t index, std::size_t member) {
-      EXPECT_EQ(index, member);
-      ++begun;
-      while (begun < 2) std::this_thread::yield();
-    });
+    ASSERT_EQ(first_items(team, seat, 4), (std::vector<std::size_t>{0, 2})) << round;
   }
+}
+
+// Two of three lanes are wanted: each has half of the items. The third one sleeps on, unless it was
+// still on its way to sleep.
+TEST(LaneTeamTest, ItemsAreDividedAmongTheLanesThatAreWanted) {
+  LaneTeam team(3, {.pass = 100, .share = 0});
+  const IdleLanes idle(team);
+  LaneSeat seat(team, 0);
+  seat.begin_pass(200);
+  for (int round = 0; round < 20; ++round) {
+    while (team.sleeper_count() < 2) std::this_thread::yield();
+    const auto firsts = first_items(team, seat, 12);
+    if (firsts[2] != SIZE_MAX) continue;
+    ASSERT_EQ(firsts, (std::vector<std::size_t>{0, 6, SIZE_MAX})) << round;
+  }
+}
+
+TEST(LaneTeamTest, WithNothingSharedALaneIsAlwaysAlone) {
+  LaneTeam team(2, kNothingShared);
+  const IdleLanes idle(team);
+  LaneSeat seat(team, 0);
+  seat.begin_pass(kMoreThanAnyWork - 1);
+  EXPECT_EQ(seat.lanes_now(kMoreThanAnyWork - 1), 1U);
 }
 
 // They fall asleep from the last one on, so the first to sleep would be the wrong one.
@@ -188,7 +218,7 @@ TEST(LaneTeamTest, ACallWakesTheSleeperOfTheLowestNumber) {
 
 // The second call must not take the lane for asleep that the first one has woken.
 TEST(LaneTeamTest, TwoCallsAtOnceWakeTwoLanes) {
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
     LaneTeam team(3, kEverything);
     std::atomic<std::size_t> left_count{0};
     std::vector<std::thread> lanes;

@@ -63,9 +63,8 @@ class PackedLinear {
   std::int64_t out_size_;
 };
 
-/// What a product of so many rows takes, as in SharingLimits. With fewer than eight rows it takes
-/// as long as with eight, since that is what reading its weight takes. Source: one text of 3 tokens
-/// on two Zen 5 cores, 0.71 ms by one of them and 0.50 ms shared.
+/// What a product of so many rows takes, as in SharingLimits. Fewer than eight count as eight,
+/// since what takes the time is reading the weight. Source: docs/decisions/035-shared-passes.md.
 std::uint64_t product_work(std::size_t row_count, std::size_t in_size, std::size_t out_size);
 
 /// Of the rows that products read and write: float32, bfloat16 or half; float32 in int8.

@@ -31,7 +31,7 @@ void ThreadTeam::end_helpers() {
 }
 
 void ThreadTeam::start(std::size_t count, ClaimedItems::Call call, void* work) {
-  items_.put(count, call, work);
+  items_.put(count, size(), call, work);
   if (sleeping_.load() > 0) items_.wake_all();
   while (items_.do_one(0)) {
   }
