@@ -237,8 +237,7 @@ show_build() {
     if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
       done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} gone=$((SECONDS - start))
       text="$done of $total steps in $(clock "$gone")"
-      # Before the first step ninja may count its own work as step 0, which tells no rate.
-      # The first steps are the largest, so they tell little of the others.
+      # The first steps are the largest, so they tell little of the others; ninja's own work is step 0.
       [[ $((done * 20)) -lt $total || $done -eq $total ]] || text+=", about $(clock $((gone * (total - done) / done))) to go"
       if [[ $is_terminal == yes ]]; then
         printf '\r\033[K         %s' "$text"

@@ -21,6 +21,10 @@ constexpr std::array<std::string_view, 6> kSetByRendering{
 }  // namespace
 
 Result<TemplateVariables> parse_template_variables(std::string_view json) {
+  if (json.size() > kTemplateVariablesBytesMost) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("longer than {} bytes", kTemplateVariablesBytesMost)};
+  }
   const auto value = MUSTER_TRY(ChatValue::parse(json));
   const auto* variables = value.as_map();
   if (variables == nullptr) {
@@ -29,12 +33,16 @@ Result<TemplateVariables> parse_template_variables(std::string_view json) {
                              "a value of the kind {}",
                              kind_name(value))};
   }
+  if (variables->size() > kTemplateVariablesMost) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("more than {} names", kTemplateVariablesMost)};
+  }
   for (const auto& [name, unused] : *variables) {
     if (std::find(kSetByRendering.begin(), kSetByRendering.end(), name) == kSetByRendering.end()) {
       continue;
     }
     return Error{ErrorKind::InvalidArgument,
-                 fmt::format("'{}' is set from the rest of the request", name)};
+                 fmt::format("'{}' cannot be given here: the rendering sets it", name)};
   }
   return *variables;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,15 @@ namespace muster {
 /// llama.cpp and transformers call them `chat_template_kwargs`.
 using TemplateVariables = ChatValue::Map;
 
+/// Far above what any published template knows. Values are many times as large in memory as their
+/// text, and a template looks names up one by one.
+inline constexpr std::size_t kTemplateVariablesMost = 64;
+inline constexpr std::size_t kTemplateVariablesBytesMost = std::size_t{64} << 10U;  // as JSON
+
 /// Reads them as a JSON object.
 ///
 /// Errors: InvalidArgument (no object; a name that is set by the rendering itself, such as
-/// `messages`), and those of ChatValue::parse.
+/// `messages`; more or longer than the limits above), and those of ChatValue::parse.
 Result<TemplateVariables> parse_template_variables(std::string_view json);
 
 /// Some that were read so, as JSON on one line.

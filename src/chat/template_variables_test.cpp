@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace muster {
 namespace {
 
@@ -24,9 +26,30 @@ TEST(TemplateVariablesTest, WhatIsNoObjectOrSetElsewhereIsRefused) {
   EXPECT_EQ(fault("[]"),
             "expected an object, such as {\"enable_thinking\": false}, but got a value of the kind "
             "list");
-  EXPECT_EQ(fault(R"({"messages":[]})"), "'messages' is set from the rest of the request");
-  EXPECT_EQ(fault(R"({"a":1,"eos_token":""})"), "'eos_token' is set from the rest of the request");
+  EXPECT_EQ(fault(R"({"messages":[]})"), "'messages' cannot be given here: the rendering sets it");
+  EXPECT_EQ(fault(R"({"a":1,"eos_token":""})"),
+            "'eos_token' cannot be given here: the rendering sets it");
   EXPECT_EQ(fault("{").substr(0, 14), "not valid JSON");
+}
+
+// A request may be much longer than what is read of it here at once.
+TEST(TemplateVariablesTest, TooManyNamesAndTooLongAnObjectAreRefused) {
+  const auto names = [](int count) {
+    std::string json;
+    for (int i = 0; i < count; ++i) json += (i == 0 ? "{\"a" : ",\"a") + std::to_string(i) + "\":0";
+    return json + "}";
+  };
+  EXPECT_TRUE(parse_template_variables(names(64)));
+  const auto many = parse_template_variables(names(65));
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().message, "more than 64 names");
+  const auto text = [](std::size_t size) {
+    return "{\"a\":\"" + std::string(size - 8, 'x') + "\"}";
+  };
+  EXPECT_TRUE(parse_template_variables(text(65'536)));
+  const auto is_long = parse_template_variables(text(65'537));
+  ASSERT_FALSE(is_long);
+  EXPECT_EQ(is_long.error().message, "longer than 65536 bytes");
 }
 
 }  // namespace

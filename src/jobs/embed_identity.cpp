@@ -13,6 +13,13 @@ namespace muster {
 namespace {
 
 constexpr const char* kPrecision = "the precision";
+constexpr const char* kModel = "the model";
+constexpr const char* kSkipBad = "--skip-bad";  // in runs of earlier versions
+
+auto find_entry(const RunIdentity& identity, std::string_view name) {
+  return std::find_if(identity.begin(), identity.end(),
+                      [&](const auto& entry) { return entry.first == name; });
+}
 
 }  // namespace
 
@@ -29,7 +36,7 @@ RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model)
                              {"--pooling", model.pooling},
                              {"--normalize", model.normalize ? "on" : "off"},
                              {"--prompt-name", name_value(prompt)},
-                             {"the model", model.hash},
+                             {kModel, model.hash},
                              {kPrecision, std::string(precision_name(model.precision))},
                              {kEqualityClassEntry, model.equality_class}};
   identity.insert(identity.end(), of_model.begin(), of_model.end());
@@ -37,9 +44,14 @@ RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model)
 }
 
 std::optional<Precision> embed_precision_in(const RunIdentity& identity) {
-  const auto found = std::find_if(identity.begin(), identity.end(),
-                                  [](const auto& entry) { return entry.first == kPrecision; });
+  const auto found = find_entry(identity, kPrecision);
   return found == identity.end() ? std::nullopt : parse_precision(found->second);
+}
+
+RunIdentity identity_as_begun(RunIdentity identity, const RunIdentity& then) {
+  const auto found = find_entry(then, kSkipBad);
+  if (found != then.end()) identity.insert(find_entry(identity, kModel), *found);
+  return identity;
 }
 
 bool writes_objects(const EmbedOptions& options) {
@@ -48,8 +60,7 @@ bool writes_objects(const EmbedOptions& options) {
 }
 
 RunIdentity identity_as_asked(const EmbedOptions& options, const RunIdentity& identity) {
-  // Runs of earlier versions have it.
-  auto asked = without_entry(without_entry(identity, kEqualityClassEntry), "--skip-bad");
+  auto asked = without_entry(without_entry(identity, kEqualityClassEntry), kSkipBad);
   return options.precision ? asked : without_entry(std::move(asked), kPrecision);
 }
 

@@ -20,6 +20,10 @@ std::optional<Precision> embed_precision_in(const RunIdentity& identity);
 /// precision where none was asked for.
 RunIdentity identity_as_asked(const EmbedOptions& options, const RunIdentity& identity);
 
+/// The same for a run that goes on: where that one was begun by an earlier version, it has an entry
+/// of how bad records were treated, which nobody asks for any more.
+RunIdentity identity_as_begun(RunIdentity identity, const RunIdentity& then);
+
 /// Whether each line of OUT is an object with what the record is called and keeps, and not its bare
 /// numbers: .jsonl, where ids or fields were asked for.
 bool writes_objects(const EmbedOptions& options);

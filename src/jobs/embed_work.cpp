@@ -38,6 +38,9 @@ EmbedWork::EmbedWork(const EmbedOptions& options, RunFiles files, VectorFormat f
 Result<std::unique_ptr<CorpusBackend>> EmbedWork::open(CorpusSink sink,
                                                        const std::function<bool()>& cancelled) {
   sink_ = std::move(sink);
+  if (options_.resume) {
+    if (auto journal = RunJournal::read(files_.journal)) then_ = std::move(journal->identity);
+  }
   const auto open = options_.server ? open_remote_backend : open_local_backend;
   // A device's rows have been looked at: one that is not finite is a fault of the device first.
   EmbedBackendEvents events{.on_tokens = sink_.on_tokens,
@@ -64,7 +67,9 @@ void EmbedWork::on_server_row(ItemKey key, std::span<const std::byte> bytes) {
   sink_.on_result(key, {.row = std::move(row)});
 }
 
-RunIdentity EmbedWork::identity() const { return embed_identity(options_, backend_->model()); }
+RunIdentity EmbedWork::identity() const {
+  return identity_as_begun(embed_identity(options_, backend_->model()), then_);
+}
 
 // Without workers, or of a server.
 Result<EmbedModel> EmbedWork::described() const {

@@ -53,6 +53,7 @@ class EmbedWork final : public CorpusWork {
   const Clock& clock_;
   const std::function<bool()>& cancelled_;
   CorpusSink sink_;
+  RunIdentity then_;                   // of the run that this one goes on with
   EmbedBackend* backend_ = nullptr;    // the run owns it
   RowsAhead* ahead_ = nullptr;         // likewise
   std::optional<EmbedModel> without_;  // the model as it is known without a device

@@ -81,7 +81,7 @@ TEST_F(DecoderLoads, ALoadThatAnUnloadOvertakesIsToldSo) {
   const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
   const auto client = begin_post("/v1/models/load", wanted.dump());
   while (get("/v1/models/second").status != 200) std::this_thread::yield();
-  EXPECT_EQ(get("/readyz").status, 200) << "the server has started, and goes on";
+  EXPECT_EQ(get("/readyz").status, 200) << "nobody asked before, and it has started all the same";
   EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 200);
   const auto answer = read_until(client, "conflict");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 409 Conflict\r\n")) << answer;

@@ -160,24 +160,36 @@ void Exchange::on_client_gone(std::function<void()> cancel) {
 
 namespace {
 
-// For the first time. One that waits for memory may wait for ever.
 bool is_loading(const ServedModelStatus& model) { return model.state == ModelState::Loading; }
 
+// Before its files are read it has no devices. One that waits for memory may wait for ever.
 bool is_loading(const ServedDecoderStatus& model) {
+  const auto loads = [](const auto& device) {
+    const bool is_starting =
+        device.state == GroupState::Starting || device.state == GroupState::Restarting;
+    return is_starting && !device.waits_for_memory;
+  };
   return model.state == ModelState::Loading &&
-         std::none_of(model.devices.begin(), model.devices.end(),
-                      [](const auto& device) { return device.waits_for_memory; });
+         (model.devices.empty() || std::any_of(model.devices.begin(), model.devices.end(), loads));
 }
 
-bool is_any_loading(const ServerState& state) {
-  const auto any = [](const auto& models) {
-    return std::any_of(models.begin(), models.end(),
-                       [](const auto& model) { return is_loading(model); });
-  };
-  return any(state.service.models()) || any(state.generation.models());
+template <typename Models>
+void add_loading(const Models& models, std::set<std::string, std::less<>>& names) {
+  for (const auto& model : models) {
+    if (is_loading(model)) names.insert(model.name);
+  }
+}
+
+std::set<std::string, std::less<>> loading_models(const ServerState& state) {
+  std::set<std::string, std::less<>> names;
+  add_loading(state.service.models(), names);
+  add_loading(state.generation.models(), names);
+  return names;
 }
 
 }  // namespace
+
+void note_start(ServerState& state) { state.starting = loading_models(state); }
 
 bool takes_calls(const ServerState& state) {
   if (state.service.is_ready()) return true;
@@ -185,9 +197,11 @@ bool takes_calls(const ServerState& state) {
 }
 
 bool is_ready(ServerState& state) {
-  if (!takes_calls(state)) return false;
-  state.has_started = state.has_started || !is_any_loading(state);
-  return state.has_started;
+  if (!state.starting.empty()) {
+    const auto loading = loading_models(state);
+    std::erase_if(state.starting, [&](const auto& name) { return loading.count(name) == 0; });
+  }
+  return state.starting.empty() && takes_calls(state);
 }
 
 std::vector<GroupStatus> devices_of(const ServerState& state) {

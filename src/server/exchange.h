@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -67,7 +68,7 @@ struct ServerState {
   std::optional<HealthVerdict> last_health = {};
   /// Makes matrix products; one at a time. Joined before the rest goes.
   std::jthread tester = {};
-  bool has_started = false;  // nothing that was asked for at the start is loading any more
+  std::set<std::string, std::less<>> starting = {};  // models of the start that still load
   bool is_testing = false;
   /// Requests for recommendations that wait for the one round of planning that is under way.
   std::vector<std::shared_ptr<Exchange>> awaiting_advice = {};
@@ -150,8 +151,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 /// Whether calls are taken: a device has a model that embeds, reranks or generates, and no drain.
 bool takes_calls(const ServerState& state);
 
-/// The same, and once since the start nothing was being loaded any more: what the server was
-/// started with has loaded or failed. A model that is loaded later is not waited for.
+/// Once, when the server begins: which models it was started with.
+void note_start(ServerState& state);
+
+/// The same, and what the server was started with has loaded, has failed or waits for memory. A
+/// model that is loaded later is not waited for.
 bool is_ready(ServerState& state);
 
 /// The devices with all that runs on them (serving/device_states.h).

@@ -327,9 +327,10 @@ TEST(GenerationApi, VariablesOfTheChatTemplateAreReadOrNamed) {
   EXPECT_EQ(refused("{}"), "none");
   EXPECT_EQ(refused("null"), "none");
   EXPECT_TRUE(refused("[]").starts_with("chat_template_kwargs: Invalid type for"));
-  EXPECT_EQ(refused(R"({"tools":[]})"),
-            "chat_template_kwargs: Invalid 'chat_template_kwargs': 'tools' is set from the rest of "
-            "the request.");
+  EXPECT_EQ(
+      refused(R"({"tools":[]})"),
+      "chat_template_kwargs: Invalid 'chat_template_kwargs': 'tools' cannot be given here: the "
+      "rendering sets it.");
   EXPECT_NE(refused(R"({"a":tru})"), "none");
 }
 

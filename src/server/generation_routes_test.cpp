@@ -356,6 +356,8 @@ TEST_F(GenerationRoutes, AServerIsNotReadyBeforeAllThatItWasStartedWithHasLoaded
   const auto answer = get("/readyz");
   EXPECT_EQ(answer.status, 503) << answer.body;
   EXPECT_EQ(json(answer)["reason"], "chat is loading");
+  EXPECT_NE(get("/metrics").body.find("\nmuster_ready 1\n"), std::string::npos)
+      << "an alert would say that it takes no requests";
 }
 
 // Nobody is told that a model is missing that somebody has taken away.

@@ -1,10 +1,11 @@
 // Three questions that differ in cost. /livez is answered by the loop alone; /readyz asks whether
-// calls are taken; /health sends a canary to every device. Requests for /health that arrive during
-// a round share its answer, so polling by many clients never adds work. A drained device is meant
-// to rest and counts neither for nor against, but one device at least must be well. What loads for
-// the first time is no fault yet. A decoder has no canary: its worker is well when it has loaded.
-// A probe needs no key: without one that may read it learns the verdict alone, and of the last
-// round while that is new, so that nobody without a key keeps the devices at it.
+// calls are taken and all models of the start are there; /health sends a canary to every device.
+// Requests for /health that arrive during a round share its answer, so polling by many clients
+// never adds work. A drained device is meant to rest and counts neither for nor against, but one
+// device at least must be well. What loads for the first time is no fault yet. A decoder has no
+// canary: its worker is well when it has loaded. A probe needs no key: without one that may read it
+// learns the verdict alone, and of the last round while that is new, so that nobody without a key
+// keeps the devices at it.
 
 #include <nlohmann/json.hpp>
 

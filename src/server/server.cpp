@@ -260,16 +260,17 @@ class ServerOnLoop final : public Server {
 Result<std::unique_ptr<Server>> Server::start(const ServeOptions& options, const ServedWork& work,
                                               EventLoop& loop, ServerHooks hooks,
                                               const Clock& clock) {
-  auto server = std::make_unique<ServerOnLoop>(
-      std::make_shared<ServerState>(ServerState{.options = options,
-                                                .service = work.service,
-                                                .generation = work.generation,
-                                                .collector = work.collector,
-                                                .loop = loop,
-                                                .hooks = std::move(hooks),
-                                                .clock = clock,
-                                                .started = clock.now(),
-                                                .start_unix_seconds = unix_seconds()}));
+  auto state = std::make_shared<ServerState>(ServerState{.options = options,
+                                                         .service = work.service,
+                                                         .generation = work.generation,
+                                                         .collector = work.collector,
+                                                         .loop = loop,
+                                                         .hooks = std::move(hooks),
+                                                         .clock = clock,
+                                                         .started = clock.now(),
+                                                         .start_unix_seconds = unix_seconds()});
+  note_start(*state);
+  auto server = std::make_unique<ServerOnLoop>(std::move(state));
   MUSTER_TRY(server->open());
   return std::unique_ptr<Server>(std::move(server));
 }

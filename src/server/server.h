@@ -59,7 +59,7 @@ struct ServedWork {
 /// Threads: belongs to the loop's thread.
 class Server {
  public:
-  /// Listens at once; /readyz says 503 until a model is ready.
+  /// Listens at once; /readyz says 503 until all models of the start are there.
   ///
   /// What `work` names, and `loop`, outlive the server.
   /// Errors: those of HttpServer::start and of the keys file and the audit log.

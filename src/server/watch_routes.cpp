@@ -34,7 +34,7 @@ void answer_metrics(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
   const auto fleet = state.service.fleet();
   ServiceFacts facts{.start_unix_seconds = state.start_unix_seconds,
-                     .is_ready = is_ready(state),
+                     .is_ready = takes_calls(state),
                      .service = state.service.status(),
                      .models = state.service.models(),
                      .decoders = state.generation.models(),

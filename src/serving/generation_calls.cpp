@@ -26,6 +26,7 @@ constexpr Duration kRetryMost = std::chrono::seconds(60);
 std::uint64_t prompt_bytes(const GenerationCall& call) {
   std::uint64_t bytes = call.text.size() + call.ids.size() * kBytesOfAToken;
   for (const auto& turn : call.turns) bytes += turn.content.size();
+  for (const auto& [name, value] : call.template_variables) bytes += value.measure().weight;
   return bytes;
 }
 

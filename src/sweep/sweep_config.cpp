@@ -194,7 +194,8 @@ Status SweepConfig::check_reasoning() const {
   const bool has_params = is_given(SweepKey::ReasoningEffort) || is_given(SweepKey::EnableThinking);
   const bool is_on = text(SweepKey::Reasoning) == "true";
   if (is_on && !is_remote()) {
-    return wrong(SweepKey::Reasoning, "must be false: muster serve has no such switch");
+    return wrong(SweepKey::Reasoning,
+                 "must be false: it is of a server that runs already, with backend.type openai");
   }
   if (is_on && !has_params) {
     return wrong(SweepKey::Reasoning,

@@ -197,8 +197,10 @@ INSTANTIATE_TEST_SUITE_P(
              "b.yaml:2: metrics.output_dir wants backend.device_ids: the devices here to watch"},
         Case{kMuster + "reporter: {output_file: x.json}\n",
              "b.yaml:2: reporter.output_file must end in .csv: \"x.json\""},
-        Case{kMuster + "scenario: {reasoning: true}\n",
-             "b.yaml:2: scenario.reasoning must be false: muster serve has no such switch"},
+        Case{
+            kMuster + "scenario: {reasoning: true}\n",
+            "b.yaml:2: scenario.reasoning must be false: it is of a server that runs already, with "
+            "backend.type openai"},
         Case{kRemote + "scenario: {reasoning: true}\n",
              "b.yaml:2: scenario.reasoning wants the name that the server knows in "
              "scenario.reasoning_params: reasoning_effort or enable_thinking"},

@@ -59,7 +59,8 @@ class ClaimedItems {
   struct alignas(64) Share {
     // Of what nobody does yet: begin, and end in the upper half.
     std::atomic<std::uint64_t> bounds{0};
-    // Whoever has claimed an item of this share may read these two: they change when all are done.
+    // Whoever has claimed an item of this share may read these two: they change only when all are
+    // done.
     Call call = nullptr;
     void* work = nullptr;
     // By the member of this number, of any share, since the start; may wrap.

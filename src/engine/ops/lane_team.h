@@ -32,9 +32,9 @@ inline constexpr SharingLimits kNothingShared{.pass = kMoreThanAnyWork, .share =
 /// A pass is shared out in items: panels of outputs, blocks of rows, heads with some queries. No
 /// sum is ever divided, so who computes an item, and how many items there are, changes no bit.
 ///
-/// The items are divided among as many lanes as are wanted and idle, and a lane begins with its own
-/// share of them (ClaimedItems): with the same lanes idle it meets the same panels of a weight in
-/// each pass, which are in its core's cache.
+/// The items are divided into as many shares as lanes are wanted and idle, and a lane begins with
+/// the share of its number modulo theirs (ClaimedItems): with the same lanes idle it meets the same
+/// panels of a weight in each pass, which are in its core's cache.
 ///
 /// One lane at a time shares out, with whoever is idle; what another one would share meanwhile it
 /// does alone. A helper leaves between two items as soon as a lane is called.
