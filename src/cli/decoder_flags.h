@@ -1,7 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -59,14 +57,12 @@ template <typename Options>
 Status set_reply_options(const Arguments& arguments, Options& options) {
   options.system = arguments.value("--system");
   options.is_raw = arguments.has("--raw");
-  if (options.is_raw && options.system) {
-    return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
+  for (const std::string_view of_template :
+       {std::string_view("--system"), kTemplateVariablesFlag}) {
+    if (!options.is_raw || !arguments.has(of_template)) continue;
+    return Error{ErrorKind::InvalidArgument, "--raw has no place for " + std::string(of_template)};
   }
   options.template_variables = MUSTER_TRY(template_variables_of(arguments));
-  if (options.is_raw && arguments.has(kTemplateVariablesFlag)) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("--raw has no place for {}", kTemplateVariablesFlag)};
-  }
   options.token_limit = MUSTER_TRY(reply_tokens_of(arguments, options.token_limit));
   options.stops = arguments.values("--stop");
   options.ignores_stop_ids = arguments.has("--ignore-eos");

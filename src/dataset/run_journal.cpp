@@ -64,12 +64,6 @@ RunIdentity as_stored(const Json& line) {
   return identity;
 }
 
-const std::string* value_of(const RunIdentity& identity, const std::string& name) {
-  const auto found = std::find_if(identity.begin(), identity.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  return found == identity.end() ? nullptr : &found->second;
-}
-
 Json step_json(const RunStep& step) {
   return Json{{"records", step.record_count},      {"rows", step.row_count},
               {"vectors_size", step.vectors_size}, {"index_size", step.index_size},
@@ -217,6 +211,12 @@ Result<Content> parse_journal(std::string_view text, const std::filesystem::path
 
 }  // namespace
 
+const std::string* value_in(const RunIdentity& identity, std::string_view name) {
+  const auto found = std::find_if(identity.begin(), identity.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == identity.end() ? nullptr : &found->second;
+}
+
 std::optional<std::string> identity_difference(const RunIdentity& then,
                                                const RunIdentity& now_as_given) {
   // Compared as a reader would get it back: bytes that are not UTF-8 were replaced when it was
@@ -229,8 +229,8 @@ std::optional<std::string> identity_difference(const RunIdentity& then,
   all.insert(all.end(), then.begin(), then.end());
   for (const auto& entry : all) {
     const auto& name = entry.first;
-    const auto* old_value = value_of(then, name);
-    const auto* new_value = value_of(now, name);
+    const auto* old_value = value_in(then, name);
+    const auto* new_value = value_in(now, name);
     const bool is_same = old_value != nullptr && new_value != nullptr && *old_value == *new_value;
     if (!is_same) {
       return fmt::format("{} was {} and is now {}", name, shown(old_value), shown(new_value));

@@ -39,6 +39,9 @@ struct JournalContent {
   bool is_finished = false;
 };
 
+/// The value of the entry of that name; nullptr: there is none. Lives as long as the identity.
+const std::string* value_in(const RunIdentity& identity, std::string_view name);
+
 /// "--max-length was 256 and is now 128", for the first entry that differs; nullopt when both are
 /// the same. `then` comes from a file, `now` does not.
 std::optional<std::string> identity_difference(const RunIdentity& then, const RunIdentity& now);

@@ -43,8 +43,7 @@ std::optional<Precision> precision_before(const EmbedOptions& options, const Run
   if (!options.resume || options.precision || options.stream || options.server) return std::nullopt;
   const auto found = find_output(files);
   if (!found || *found != FoundOutput::Unfinished) return std::nullopt;  // the run says why
-  const auto journal = RunJournal::read(files.journal);
-  return journal ? embed_precision_in(journal->identity) : std::nullopt;
+  return embed_precision_in(interrupted_identity(files));
 }
 
 }  // namespace

@@ -16,11 +16,6 @@ constexpr const char* kPrecision = "the precision";
 constexpr const char* kModel = "the model";
 constexpr const char* kSkipBad = "--skip-bad";  // in runs of earlier versions
 
-auto find_entry(const RunIdentity& identity, std::string_view name) {
-  return std::find_if(identity.begin(), identity.end(),
-                      [&](const auto& entry) { return entry.first == name; });
-}
-
 }  // namespace
 
 // A bad record that was skipped is in the output, and one that was not has ended the run: whether
@@ -44,13 +39,16 @@ RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model)
 }
 
 std::optional<Precision> embed_precision_in(const RunIdentity& identity) {
-  const auto found = find_entry(identity, kPrecision);
-  return found == identity.end() ? std::nullopt : parse_precision(found->second);
+  const auto* name = value_in(identity, kPrecision);
+  return name == nullptr ? std::nullopt : parse_precision(*name);
 }
 
 RunIdentity identity_as_begun(RunIdentity identity, const RunIdentity& then) {
-  const auto found = find_entry(then, kSkipBad);
-  if (found != then.end()) identity.insert(find_entry(identity, kModel), *found);
+  const auto* skipped = value_in(then, kSkipBad);
+  if (skipped == nullptr) return identity;
+  const auto place = std::find_if(identity.begin(), identity.end(),
+                                  [](const auto& entry) { return entry.first == kModel; });
+  identity.emplace(place, kSkipBad, *skipped);
   return identity;
 }
 

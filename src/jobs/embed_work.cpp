@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "jobs/embed_identity.h"
+#include "jobs/finished_output.h"
 #include "jobs/output_parts.h"
 #include "jobs/run_output.h"
 #include "jobs/stream_output.h"
@@ -38,9 +39,7 @@ EmbedWork::EmbedWork(const EmbedOptions& options, RunFiles files, VectorFormat f
 Result<std::unique_ptr<CorpusBackend>> EmbedWork::open(CorpusSink sink,
                                                        const std::function<bool()>& cancelled) {
   sink_ = std::move(sink);
-  if (options_.resume) {
-    if (auto journal = RunJournal::read(files_.journal)) then_ = std::move(journal->identity);
-  }
+  if (options_.resume) then_ = interrupted_identity(files_);
   const auto open = options_.server ? open_remote_backend : open_local_backend;
   // A device's rows have been looked at: one that is not finite is a fault of the device first.
   EmbedBackendEvents events{.on_tokens = sink_.on_tokens,

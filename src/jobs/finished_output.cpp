@@ -83,6 +83,11 @@ Result<FoundOutput> find_output(const RunFiles& files) {
   return has_finished ? FoundOutput::Finished : FoundOutput::Nothing;
 }
 
+RunIdentity interrupted_identity(const RunFiles& files) {
+  auto journal = RunJournal::read(files.journal);
+  return journal ? std::move(journal->identity) : RunIdentity();
+}
+
 Result<std::uint64_t> kept_record_count(const RunFiles& files) {
   const auto journal = MUSTER_TRY(RunJournal::read(files.journal));
   return kept_of(files, journal);

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "dataset/output_record.h"
+#include "dataset/run_journal.h"
 #include "jobs/corpus.h"
 #include "jobs/run_files.h"
 
@@ -26,6 +27,9 @@ enum class FoundOutput : std::uint8_t {
 ///
 /// Errors: those of RunJournal::read, but for an empty journal; those of reading what is ahead.
 Result<FoundOutput> find_output(const RunFiles& files);
+
+/// The identity of the run that `--resume` goes on with; empty where its journal cannot be read.
+RunIdentity interrupted_identity(const RunFiles& files);
 
 /// Records that `--resume` would not compute again: those of the journal's last step, and those
 /// with a result ahead.

@@ -23,9 +23,8 @@ namespace {
 constexpr std::size_t kWindowRecords = 4096;
 
 std::optional<DecoderPrecision> precision_in(const RunIdentity& identity) {
-  const auto found = std::find_if(identity.begin(), identity.end(),
-                                  [](const auto& entry) { return entry.first == kPrecisionEntry; });
-  return found == identity.end() ? std::nullopt : parse_decoder_precision(found->second);
+  const auto* name = value_in(identity, kPrecisionEntry);
+  return name == nullptr ? std::nullopt : parse_decoder_precision(*name);
 }
 
 }  // namespace
@@ -40,8 +39,7 @@ std::optional<DecoderPrecision> earlier_precision(const RepliesOptions& options)
     return record ? precision_in(record->identity) : std::nullopt;
   }
   if (*found != FoundOutput::Unfinished && *found != FoundOutput::Unnamed) return std::nullopt;
-  const auto journal = RunJournal::read(files.journal);
-  return journal ? precision_in(journal->identity) : std::nullopt;
+  return precision_in(interrupted_identity(files));
 }
 
 Status check_may_begin(const RepliesOptions& options) {

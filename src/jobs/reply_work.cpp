@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/wall_clock.h"
+#include "jobs/finished_output.h"
 #include "jobs/input_identity.h"
 #include "jobs/output_parts.h"
 #include "jobs/replies_ahead.h"
@@ -26,12 +27,10 @@ constexpr const char* kContext = "the context";              // tokens
 
 template <typename Number>
 std::optional<Number> number_in(const RunIdentity& identity, const char* name) {
-  const auto found = std::find_if(identity.begin(), identity.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
+  const auto* text = value_in(identity, name);
+  if (text == nullptr) return std::nullopt;
   Number number = 0;
-  if (found == identity.end()) return std::nullopt;
-  const auto& text = found->second;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), number);
   return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
@@ -53,13 +52,6 @@ void add_sampling(const SamplingOptions& sampling, RunIdentity& identity) {
   add("--seed", sampling.seed);
 }
 
-// A run that goes on; one that found nothing of an earlier one begins.
-RunIdentity interrupted_identity(const RepliesOptions& options, const RunFiles& files) {
-  if (!options.resume) return {};
-  const auto journal = RunJournal::read(files.journal);
-  return journal ? journal->identity : RunIdentity{};
-}
-
 }  // namespace
 
 ReplyWork::ReplyWork(const RepliesOptions& options, RunFiles files, const Clock& clock)
@@ -71,7 +63,7 @@ Result<std::unique_ptr<CorpusBackend>> ReplyWork::open(CorpusSink sink,
                                                        const std::function<bool()>& cancelled) {
   const auto spec = MUSTER_TRY(read_decoder_spec(options_.source));
   hash_ = MUSTER_TRY(decoder_hash(options_.source));
-  const auto then = interrupted_identity(options_, files_);
+  const auto then = options_.resume ? interrupted_identity(files_) : RunIdentity{};
   const auto length_then = number_in<std::uint32_t>(then, kContext);
   const auto& memory = options_.memory;
   const auto kept = kept_as(options_.kv_cache_dtype, options_.precision);
