@@ -39,7 +39,7 @@ std::string_view quantization_word(DecoderPrecision precision) {
     case DecoderPrecision::Bf16:
       return "BF16";
     case DecoderPrecision::Int8:
-      return "Q8_0";
+      return "I8";
     case DecoderPrecision::Own:
       break;
   }

@@ -11,9 +11,10 @@ namespace muster {
 /// "float32", "bfloat16", "float16", as torch and TEI have it.
 std::string_view dtype_word(Precision precision);
 
-/// "F32", "BF16", "F16", as GGUF and Ollama have it.
+/// "F32", "BF16", "F16", as GGUF and Ollama have it; "I8", GGUF's word for numbers of 8 bits, for
+/// int8.
 std::string_view quantization_word(Precision precision);
-/// Also "Q8_0"; empty for a model in its file's own numbers.
+/// Empty for a model in its file's own numbers.
 std::string_view quantization_word(DecoderPrecision precision);
 
 /// "bert", "roberta", "distilbert", "mpnet".
