@@ -104,11 +104,11 @@ TEST_F(CountingDecoderMemory, WeightsAreCountedInThePrecisionThatTheyAreKeptIn) 
   const auto bf16 = decoder_demand(folder_, DecoderPrecision::Bf16, 128);
   ASSERT_TRUE(bf16);
   EXPECT_EQ(bf16->weights_bytes, 2 * (2 * kLayer + kTable) + kBeside);
-  // 34 bytes for 32 weights of a row, or for what is left of them: rows of 48 are two blocks.
+  // 64 bytes and a scale of 4 for up to 64 weights of a row.
   constexpr std::uint64_t kLayerRows = 32 + 2 * 16 + 32 + 2 * 48;
   const auto int8 = decoder_demand(folder_, DecoderPrecision::Int8, 128);
   ASSERT_TRUE(int8);
-  EXPECT_EQ(int8->weights_bytes, 34 * (48 + 2 * (kLayerRows + 2 * 32)) + kBeside);
+  EXPECT_EQ(int8->weights_bytes, 68 * (48 + 2 * (kLayerRows + 32)) + kBeside);
   EXPECT_FALSE(decoder_demand(folder_ / "none", DecoderPrecision::Own, 128));
 }
 
@@ -128,8 +128,8 @@ TEST_F(CountingDecoderMemory, AStepIsWhatTheEngineAllocates) {
   constexpr std::uint64_t kNarrow = 4 * 512 * (104 + 32) + kBeside + kRoom;
   EXPECT_EQ(work(DecoderPrecision::Fp32, {}), kFp32);
   EXPECT_EQ(work(DecoderPrecision::Bf16, {}), kNarrow + 2 * (512 * 112 + 64 * 32));
-  // A byte for each of 32 and four numbers for each 32 of them: rows of 48 are two blocks.
-  EXPECT_EQ(work(DecoderPrecision::Int8, {}), kNarrow + 512 * (2 * 48 + 96) + 64 * 48);
+  // A byte for each of 64, and two numbers.
+  EXPECT_EQ(work(DecoderPrecision::Int8, {}), kNarrow + 512 * 3 * 72 + 64 * 72);
   EXPECT_EQ(work(DecoderPrecision::Own, {}), kFp32) << "in the file's own bits";
   EXPECT_EQ(work(DecoderPrecision::Fp32, {.threads = 3}),
             kFp32 + 2 * (4 * 6 * 192 + kRoom + 16 * 48));

@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t kFloat = 4;
 constexpr std::uint64_t kHalf = 2;  // bytes of bfloat16 and float16
 constexpr std::uint64_t kBlockInputs = 32;
+constexpr std::uint64_t kTransformedInputs = 64;  // of a block of int8
+constexpr std::uint64_t kScaledBlocks = 4;        // of int8, with one scale
 constexpr std::uint64_t kPanelOutputs = 16;
 constexpr std::uint64_t kCacheBlockTokens = 16;
 constexpr std::uint64_t kReadAhead = 16;
@@ -35,13 +37,13 @@ std::uint64_t up(std::uint64_t value, std::uint64_t multiple) {
 }
 
 /// What the numbers of a packed matrix are: `WeightFormat` of the engine.
-enum class Packed : std::uint8_t { Fp32, Bf16, Q4_0, Q4_1, Q8_0 };
+enum class Packed : std::uint8_t { Fp32, Bf16, Q4_0, Q4_1, Q8_0, Int8 };
 
 // Source: src/engine/decoder/panel_matrix.cpp, weight_format.
 std::optional<Packed> packed_as(const WeightTensor& tensor, DecoderPrecision precision) {
   if (precision == DecoderPrecision::Fp32) return Packed::Fp32;
   if (precision == DecoderPrecision::Bf16) return Packed::Bf16;
-  if (precision == DecoderPrecision::Int8) return Packed::Q8_0;
+  if (precision == DecoderPrecision::Int8) return Packed::Int8;
   if (tensor.dtype == "F32") return Packed::Fp32;
   if (tensor.dtype == "BF16") return Packed::Bf16;
   if (tensor.dtype == "Q4_0") return Packed::Q4_0;
@@ -50,8 +52,11 @@ std::optional<Packed> packed_as(const WeightTensor& tensor, DecoderPrecision pre
   return std::nullopt;
 }
 
+std::uint64_t parts(std::uint64_t value, std::uint64_t size) { return up(value, size) / size; }
+
 std::uint64_t panel_bytes(Packed packed, std::uint64_t inputs) {
-  const std::uint64_t blocks = up(inputs, kBlockInputs) / kBlockInputs;
+  const std::uint64_t blocks = parts(inputs, kBlockInputs);
+  const std::uint64_t transformed = parts(inputs, kTransformedInputs);
   switch (packed) {
     case Packed::Fp32:
       return inputs * kPanelOutputs * kFloat;
@@ -63,6 +68,8 @@ std::uint64_t panel_bytes(Packed packed, std::uint64_t inputs) {
       return blocks * (2 * kPanelOutputs * kHalf + 4 * 64);
     case Packed::Q8_0:
       return blocks * (kPanelOutputs * kHalf + 8 * 64);
+    case Packed::Int8:
+      return parts(transformed, kScaledBlocks) * kPanelOutputs * kFloat + transformed * 16 * 64;
   }
   return 0;
 }
@@ -147,18 +154,26 @@ struct Forms {
   bool fp32 = false;
   bool bf16 = false;
   bool blocks = false;
+  bool transformed = false;
 
   void add(Packed packed) {
     fp32 = fp32 || packed == Packed::Fp32;
     bf16 = bf16 || packed == Packed::Bf16;
-    blocks = blocks || packed >= Packed::Q4_0;
+    blocks = blocks || (packed >= Packed::Q4_0 && packed <= Packed::Q8_0);
+    transformed = transformed || packed == Packed::Int8;
   }
+
+  /// What a head's piece of a row has to be a multiple of.
+  std::uint64_t block_inputs() const { return transformed ? kTransformedInputs : kBlockInputs; }
 };
 
 std::uint64_t row_bytes(std::uint64_t size, const Forms& forms) {
   std::uint64_t bytes = forms.fp32 ? size * kFloat : 0;
   if (forms.bf16) bytes += up(size, 2) * kHalf;
-  if (forms.blocks) bytes += up(size, kBlockInputs) / kBlockInputs * (kBlockInputs + 4 * kFloat);
+  if (forms.blocks) bytes += parts(size, kBlockInputs) * (kBlockInputs + 4 * kFloat);
+  if (forms.transformed) {
+    bytes += parts(size, kTransformedInputs) * (kTransformedInputs + 2 * kFloat);
+  }
   return bytes;
 }
 
@@ -206,7 +221,7 @@ std::uint64_t pass_bytes(const ModelDescription& model, const CpuDecoderRun& run
   const auto& spec = *model.decoder;
   auto forms = input_forms(model, run.precision);
   // Heads that are no whole blocks come as float32.
-  if (spec.head_size % kBlockInputs != 0) forms.attended.fp32 = true;
+  if (spec.head_size % forms.attended.block_inputs() != 0) forms.attended.fp32 = true;
   const std::uint64_t hidden = spec.hidden_size;
   const std::uint64_t queries = std::uint64_t{spec.head_count} * spec.head_size;
   const std::uint64_t keys = std::uint64_t{spec.kv_head_count} * spec.head_size;

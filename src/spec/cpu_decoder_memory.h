@@ -34,11 +34,11 @@ struct CpuDecoderWeights {
 ///
 ///   fp32   up16(out) in 4               Q4_0   up16(out) in / 32 x 18
 ///   bf16   up16(out) up2(in) 2          Q4_1   up16(out) in / 32 x 20
-///                                       Q8_0   up16(out) in / 32 x 34
+///   int8   up16(out) (up64(in) + 4 for   Q8_0   up16(out) in / 32 x 34
+///          each 256 of them or fewer)
 ///
-/// (int8: every matrix in Q8_0, in rounded up to whole blocks) and a bias in up16(out) 4. A tied
-/// head is packed too, beside the table. A norm of n elements is 8 n: those without a bias have
-/// zeros.
+/// and a bias in up16(out) 4. A tied head is packed too, beside the table. A norm of n elements is
+/// 8 n: those without a bias have zeros.
 ///
 /// model: with a decoder; unit: of it. nullopt: Own, and a matrix whose type is not multiplied in
 /// its own bits. Source: src/engine/ops/panel_weight.cpp, bytes_per_panel and make_bias;

@@ -15,7 +15,7 @@ enum class DecoderPrecision : std::uint8_t {
   Bf16,  // weights and the rows that meet them rounded to bfloat16, sums float32
   Own,   // weights in the file's own bits; blocks of Q4_0, Q4_1 and Q8_0 meet rows in blocks of 8
          // bits
-  Int8,  // every weight as a block of Q8_0, whatever its type in the file; rows as those of Own
+  Int8,  // every weight in 8 bits, whatever its type in the file, after a Hadamard transform
 };
 
 /// "fp32", "bf16", "own", "int8".

@@ -81,9 +81,9 @@ TEST_F(PlanCommand, SaysWhetherADecoderRunsHere) {
             std::string::npos);
 }
 
-// Of width 32 and 67 ids, by hand: in blocks of 32 inputs and 34 bytes, 192 rows of a layer with
-// one and 32 with two; a head of 67 rows, which take the place of 80; the table as it lies in the
-// file, and 8 bytes for each of the norms' 160 elements.
+// Of width 32 and 67 ids, by hand: in blocks of 64 inputs and 68 bytes, 224 rows of a layer with
+// one; a head of 67 rows, which take the place of 80; the table as it lies in the file, and 8 bytes
+// for each of the norms' 160 elements.
 TEST_F(PlanCommand, ADecoderIn8BitsIsPlannedForCpus) {
   const std::filesystem::path decoder = MUSTER_SOURCE_DIR "/src/engine/testdata/decoders/llama";
   std::filesystem::create_directory(muster_.folder() / "model");
@@ -98,7 +98,7 @@ TEST_F(PlanCommand, ADecoderIn8BitsIsPlannedForCpus) {
   ASSERT_EQ(done.exit_code, 0) << done.err;
   const auto json = nlohmann::json::parse(done.out);
   EXPECT_EQ(json["copies"][0]["stages"][0]["memory_per_device"]["weights"],
-            2 * 34 * (192 + 2 * 32) + 34 * 80 + 67 * 32 * 4 + 8 * 160);
+            2 * 68 * 224 + 68 * 80 + 67 * 32 * 4 + 8 * 160);
   EXPECT_NE(json["runs_here"].dump().find("`muster serve --precision int8 --kv-cache-dtype int8` "),
             std::string::npos)
       << done.out;

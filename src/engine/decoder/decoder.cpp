@@ -22,7 +22,7 @@ namespace {
 
 // Raise it with every change that can move a bit of a logit or a log-probability, or have another
 // token drawn. One for each kind of device.
-constexpr int kDecoderVersion = 4;
+constexpr int kDecoderVersion = 5;
 constexpr int kGpuDecoderVersion = 3;
 
 Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }

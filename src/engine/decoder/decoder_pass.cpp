@@ -80,8 +80,8 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
   if (!layers.front().experts.empty()) forms = and_fp32(forms);  // from which theirs are gathered
   normed_ = RowBuffer(row_count_max, hidden, forms);
   if (spec.is_parallel) second_normed_ = RowBuffer(row_count_max, hidden, forms);
-  is_attended_by_heads_ = spec.head_size % kBlockInputs == 0;
   const auto into_out = forms_of(layers, &DecoderLayer::attention_out);
+  is_attended_by_heads_ = spec.head_size % into_out.block_inputs() == 0;
   attended_ =
       RowBuffer(row_count_max, query_size_, is_attended_by_heads_ ? into_out : and_fp32(into_out));
   if (layers.front().experts.empty()) {

@@ -50,7 +50,7 @@ struct Weights {
 };
 
 RowBuffer inputs(std::size_t row_count, const DecoderKernels& kernels) {
-  RowBuffer x(row_count, kHidden, {true, true, true});
+  RowBuffer x(row_count, kHidden, {true, true, true, true});
   const auto values = random_values(row_count * kHidden, 5);
   for (std::size_t row = 0; row < row_count; ++row) {
     x.put(kernels, {.row = row, .count = kHidden}, values.data() + row * kHidden);
@@ -63,13 +63,15 @@ bool has_equal_rows(const RowBuffer& a, const RowBuffer& b, std::size_t count) {
   const auto y = b.rows(0, count);
   const std::size_t size = a.size();
   const std::size_t blocks = count * ((size + kBlockInputs - 1) / kBlockInputs);
+  const std::size_t transformed = count * ((size + kTransformedInputs - 1) / kTransformedInputs);
   const auto are_equal = [](const auto* left, const auto* right, std::size_t n) {
     if (left == nullptr || right == nullptr) return left == right;
     return std::memcmp(left, right, n * sizeof *left) == 0;
   };
   return are_equal(x.fp32, y.fp32, count * size) &&
          are_equal(x.bf16, y.bf16, count * ((size + 1) / 2 * 2)) &&
-         are_equal(x.blocks, y.blocks, blocks);
+         are_equal(x.blocks, y.blocks, blocks) &&
+         are_equal(x.transformed, y.transformed, transformed);
 }
 
 // Pieces, a last one that is short, columns that share a panel with the other half; of 300 rows two
@@ -97,15 +99,15 @@ TEST(GatedProductTest, IsTheWholeProductGatedRowByRow) {
             float* gate = wide.data() + row * 2 * size;
             kernels.gate(spec.activation, size, gate, gate + size);
           }
-          for (const bool has_others : {true, false}) {  // forms beside blocks
-            const RowForms forms{has_others, has_others, true};
+          for (const RowForms forms : {RowForms{true, true, true, true}, RowForms{.blocks = true},
+                                       RowForms{.transformed = true}}) {
             RowBuffer expected(rows, size, forms);
             for (std::size_t row = 0; row < rows; ++row) {
               expected.put(kernels, {.row = row, .count = size}, wide.data() + row * 2 * size);
             }
             RowBuffer gated(rows, size, forms);
             GatedProduct(spec, team, rows).run(weights.matrix, x, rows, gated);
-            EXPECT_TRUE(has_equal_rows(gated, expected, rows)) << has_others;
+            EXPECT_TRUE(has_equal_rows(gated, expected, rows)) << forms.fp32 << forms.blocks;
           }
         }
       }

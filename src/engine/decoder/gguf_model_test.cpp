@@ -119,13 +119,12 @@ class GgufBlocksTest : public GgufModelTest {
   }
 };
 
-// A file's own blocks are taken as they are, and floats that blocks stand for give these again.
-TEST_P(GgufBlocksTest, InEightBitsItIsWhatAFileOfBlocksIsInItsOwnBits) {
-  const auto own = logits_of(FileNumbers::Q8_0, DecoderPrecision::Own);
-  ASSERT_FALSE(own.empty());
-  EXPECT_EQ(logits_of(FileNumbers::Q8_0, DecoderPrecision::Int8), own);
-  EXPECT_EQ(logits_of(FileNumbers::Fp32OfBlocks, DecoderPrecision::Int8), own);
-  EXPECT_NE(logits_of(FileNumbers::Fp32OfBlocks, DecoderPrecision::Own), own) << "not in float32";
+// int8 is made of what a file's blocks stand for, whether they stand in blocks or as float32.
+TEST_P(GgufBlocksTest, InEightBitsTheFilesTypeChangesNothing) {
+  const auto of_blocks = logits_of(FileNumbers::Q8_0, DecoderPrecision::Int8);
+  ASSERT_FALSE(of_blocks.empty());
+  EXPECT_EQ(logits_of(FileNumbers::Fp32OfBlocks, DecoderPrecision::Int8), of_blocks);
+  EXPECT_NE(logits_of(FileNumbers::Q8_0, DecoderPrecision::Own), of_blocks) << "its own blocks";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GgufBlocksTest, testing::Values("gpt2"),

@@ -36,7 +36,8 @@ std::optional<WeightFormat> own_format(const GgmlType& type) {
 
 // Inputs of a packed row: whole blocks.
 std::size_t packed_inputs(WeightFormat format, std::size_t count) {
-  return is_blocked(format) ? (count + kBlockInputs - 1) / kBlockInputs * kBlockInputs : count;
+  const std::size_t block = block_inputs(format);
+  return (count + block - 1) / block * block;
 }
 
 void pack_blocks(const DensePart& part, std::size_t panel, PanelWeight& weight) {
@@ -99,7 +100,7 @@ std::size_t panels_per_item(const std::vector<PanelWeight>& parts, std::size_t t
 Result<WeightFormat> weight_format(const SourceMatrix& matrix, DecoderPrecision precision) {
   if (precision == DecoderPrecision::Fp32) return WeightFormat::Fp32;
   if (precision == DecoderPrecision::Bf16) return WeightFormat::Bf16;
-  if (precision == DecoderPrecision::Int8) return WeightFormat::Q8_0;
+  if (precision == DecoderPrecision::Int8) return WeightFormat::Int8;
   // One that is stored the other way round is of plain floats, which are packed one by one.
   if (const auto own = own_format(*matrix.type)) return *own;
   return Error{ErrorKind::Unsupported,

@@ -41,6 +41,35 @@ struct LanePairs {
   return _mm512_castsi512_si128(_mm512_permutexvar_epi32(firsts, most));
 }
 
+/// What four blocks are scaled by.
+struct FourScales {
+  __m128 scales;
+  __m128 inverses;     // 0 where float32 has none
+  __mmask8 is_finite;  // all values of a block are
+
+  /// most: of each block 16 magnitudes, the largest one among them. As bits of a float without a
+  /// sign, what is not finite is larger than all that is.
+  [[gnu::always_inline]] static FourScales of(const __m512i (&most)[4]) {
+    const __m128i largest = largest_of_four(most);
+    const __m128i infinity = _mm_set1_epi32(0x7f800000);
+    const __m128 scales = _mm_div_ps(_mm_castsi128_ps(largest), _mm_set1_ps(127.0F));
+    const __m128 reciprocals = _mm_div_ps(_mm_set1_ps(1.0F), scales);
+    const __mmask8 has_one = _mm_cmp_ps_mask(reciprocals, _mm_castsi128_ps(infinity), _CMP_LT_OQ);
+    return {scales, _mm_maskz_mov_ps(has_one, reciprocals),
+            _mm_cmplt_epi32_mask(largest, infinity)};
+  }
+
+  /// Of block `index`.
+  [[gnu::always_inline]] __m512 inverse(std::size_t index) const {
+    return _mm512_permutexvar_ps(_mm512_set1_epi32(static_cast<int>(index)),
+                                 _mm512_castps128_ps512(inverses));
+  }
+  /// No number where a value is not finite.
+  [[gnu::always_inline]] __m128 kept() const {
+    return _mm_mask_mov_ps(_mm_set1_ps(std::numeric_limits<float>::quiet_NaN()), is_finite, scales);
+  }
+};
+
 /// Whole numbers of -128..127 of two blocks as bytes. Of each lane's four groups of four bytes two
 /// are of the first block and two of the second.
 [[gnu::always_inline]] inline __m512i pack_two_blocks(const __m512i (&first)[2],
@@ -94,8 +123,7 @@ template <std::size_t kBlocks>
   }
 }
 
-/// kBlocks: 2 or 4. source: gives 16 values of the row, its `at`th ones. As bits of a float without
-/// a sign, what is not finite is larger than all that is.
+/// kBlocks: 2 or 4. source: gives 16 values of the row, its `at`th ones.
 template <std::size_t kBlocks, typename Source>
 [[gnu::always_inline]] inline void quantize_blocks(const Source& source, std::size_t at,
                                                    ActivationBlock* blocks) {
@@ -114,21 +142,14 @@ template <std::size_t kBlocks, typename Source>
     most[2] = most[0];
     most[3] = most[1];
   }
-  const __m128i largest = largest_of_four(most);
-  const __m128i infinity = _mm_set1_epi32(0x7f800000);
-  const __mmask8 is_finite = _mm_cmplt_epi32_mask(largest, infinity);
-  const __m128 scales = _mm_div_ps(_mm_castsi128_ps(largest), _mm_set1_ps(127.0F));
-  const __m128 reciprocals = _mm_div_ps(_mm_set1_ps(1.0F), scales);
-  const __mmask8 has_one = _mm_cmp_ps_mask(reciprocals, _mm_castsi128_ps(infinity), _CMP_LT_OQ);
-  const __m128 inverses = _mm_maskz_mov_ps(has_one, reciprocals);
+  const auto scales = FourScales::of(most);
   __m512i packed[2];
 #pragma GCC unroll 2
   for (std::size_t pair = 0; pair < kBlocks / 2; ++pair) {
     __m512i whole[2][2];
 #pragma GCC unroll 2
     for (std::size_t b = 0; b < 2; ++b) {
-      const __m512i index = _mm512_set1_epi32(static_cast<int>(2 * pair + b));
-      const __m512 inverse = _mm512_permutexvar_ps(index, _mm512_castps128_ps512(inverses));
+      const __m512 inverse = scales.inverse(2 * pair + b);
       for (std::size_t v = 0; v < 2; ++v) {
         whole[b][v] = _mm512_cvtps_epi32(_mm512_mul_ps(values[2 * pair + b][v], inverse));
       }
@@ -143,9 +164,7 @@ template <std::size_t kBlocks, typename Source>
                         _mm512_extracti64x4_epi64(quants, 1));
   }
   const __m128i sums = sums_of_four(packed[0], packed[kBlocks / 2 - 1]);
-  const __m128 none = _mm_set1_ps(std::numeric_limits<float>::quiet_NaN());
-  put_scales_and_sums<kBlocks>(_mm_mask_mov_ps(none, is_finite, scales),
-                               _mm_maskz_mov_epi32(is_finite, sums), blocks);
+  put_scales_and_sums<kBlocks>(scales.kept(), _mm_maskz_mov_epi32(scales.is_finite, sums), blocks);
 }
 
 /// An even number of blocks.
@@ -180,13 +199,18 @@ static void quantize_row_by_fours(std::size_t size, const float* x, ActivationBl
   blocks[even] = room[0];
 }
 
+/// Values as they are gated.
+template <typename Simd, typename Simd::Vector (*apply)(typename Simd::Vector)>
+[[gnu::always_inline]] inline auto gated_values(const float* gate, const float* up) {
+  return [ gate, up ](std::size_t at) __attribute__((always_inline)) {
+    return Simd::multiply(apply(Simd::load(gate + at * 16)), Simd::load(up + at * 16));
+  };
+}
+
 template <typename Simd, typename Simd::Vector (*apply)(typename Simd::Vector)>
 [[gnu::always_inline]] inline void gate_blocks_by(std::size_t size, const float* gate,
                                                   const float* up, ActivationBlock* blocks) {
-  const auto source = [&](std::size_t at) __attribute__((always_inline)) {
-    return Simd::multiply(apply(Simd::load(gate + at * 16)), Simd::load(up + at * 16));
-  };
-  quantize_even_blocks(source, size / kBlockInputs, blocks);
+  quantize_even_blocks(gated_values<Simd, apply>(gate, up), size / kBlockInputs, blocks);
 }
 
 /// `DecoderKernels::gate_blocks`.

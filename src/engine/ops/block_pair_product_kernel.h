@@ -52,40 +52,6 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   }
 }
 
-/// Puts sums of whole panels to what is there, or over it.
-template <typename Ops, bool kAdds, std::size_t kRows>
-[[gnu::always_inline]] inline void put_whole_pair(
-    const typename Ops::Floats (&sums)[kRows][kPairPanels], float* to, std::size_t stride) {
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < kRows; ++i, to += stride) {
-#pragma GCC unroll 2
-    for (std::size_t p = 0; p < kPairPanels; ++p) {
-      Ops::put(sums[i][p], kPanelOutputs, kAdds, to + p * kPanelOutputs);
-    }
-  }
-}
-
-/// What a strip has summed, as many outputs as the weight has. Whole panels, which are nearly all,
-/// are put without a mask and without asking for each: that is up to 4 % of a product. By
-/// `put_group`, which does the same, prompts of 512 tokens are 3 % slower (GCC 12, Zen 5).
-template <typename Ops, std::size_t kRows>
-[[gnu::always_inline]] inline void put_pair(const typename Ops::Floats (&sums)[kRows][kPairPanels],
-                                            const PanelWeight& weight, std::size_t panel,
-                                            std::size_t row, const ProductOut& out) {
-  if ((panel + kPairPanels) * kPanelOutputs <= weight.out_size()) {
-    float* to = out.at(row, panel * kPanelOutputs);
-    if (out.adds) return put_whole_pair<Ops, true>(sums, to, out.stride);
-    return put_whole_pair<Ops, false>(sums, to, out.stride);
-  }
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-    for (std::size_t p = 0; p < kPairPanels; ++p) {
-      put_panel<Ops>(sums[i][p], weight, panel + p, row + i, out);
-    }
-  }
-}
-
 /// kRows rows from `row` on, the panel and the one behind it.
 template <typename Ops, WeightFormat kFormat, std::size_t kRows>
 [[gnu::always_inline]] inline void multiply_block_pair(const PanelWeight& weight, std::size_t panel,
@@ -138,7 +104,7 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
       }
     }
   }
-  put_pair<Ops>(sums, weight, panel, row, out);
+  put_panels<Ops>(sums, weight, panel, row, out);
 }
 
 }  // namespace muster::engine

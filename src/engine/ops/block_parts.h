@@ -101,4 +101,38 @@ template <typename Ops>
   Ops::put(sums, column_count, out.adds, out.at(row, column));
 }
 
+/// Puts sums of whole panels to what is there, or over it.
+template <typename Ops, bool kAdds, std::size_t kRows, std::size_t kPanels>
+[[gnu::always_inline]] inline void put_whole_panels(
+    const typename Ops::Floats (&sums)[kRows][kPanels], float* to, std::size_t stride) {
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i, to += stride) {
+#pragma GCC unroll 2
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      Ops::put(sums[i][p], kPanelOutputs, kAdds, to + p * kPanelOutputs);
+    }
+  }
+}
+
+/// What a strip has summed, as many outputs as the weight has. Whole panels, which are nearly all,
+/// are put without a mask and without asking for each: that is up to 4 % of a product. By
+/// `put_group`, which does the same, prompts of 512 tokens are 3 % slower (GCC 12, Zen 5).
+template <typename Ops, std::size_t kRows, std::size_t kPanels>
+[[gnu::always_inline]] inline void put_panels(const typename Ops::Floats (&sums)[kRows][kPanels],
+                                              const PanelWeight& weight, std::size_t panel,
+                                              std::size_t row, const ProductOut& out) {
+  if ((panel + kPanels) * kPanelOutputs <= weight.out_size()) {
+    float* to = out.at(row, panel * kPanelOutputs);
+    if (out.adds) return put_whole_panels<Ops, true>(sums, to, out.stride);
+    return put_whole_panels<Ops, false>(sums, to, out.stride);
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      put_panel<Ops>(sums[i][p], weight, panel + p, row + i, out);
+    }
+  }
+}
+
 }  // namespace muster::engine

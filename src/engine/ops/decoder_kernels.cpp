@@ -27,6 +27,7 @@ DecoderKernels with_extensions(DecoderKernels kernels) {
     kernels.multiply_q4_0 = multiply_q4_0_avx512_vnni;
     kernels.multiply_q4_1 = multiply_q4_1_avx512_vnni;
     kernels.multiply_q8_0 = multiply_q8_0_avx512_vnni;
+    kernels.multiply_int8 = multiply_int8_avx512_vnni;
   }
   if (has_bf16 && has_vnni) {
     kernels.keep_fp16 = keep_fp16_avx512_pairs;
@@ -42,6 +43,7 @@ DecoderKernels with_tiles(DecoderKernels kernels) {
   kernels.multiply_q4_0 = multiply_q4_0_amx;
   kernels.multiply_q4_1 = multiply_q4_1_amx;
   kernels.multiply_q8_0 = multiply_q8_0_amx;
+  kernels.multiply_int8 = multiply_int8_amx;
   kernels.keep_fp16 = keep_fp16_amx;
   kernels.attend_fp16 = attend_fp16_amx;
   return kernels;
@@ -68,6 +70,8 @@ PanelProduct DecoderKernels::product(WeightFormat format) const {
       return multiply_q4_1;
     case WeightFormat::Q8_0:
       return multiply_q8_0;
+    case WeightFormat::Int8:
+      return multiply_int8;
   }
   return nullptr;
 }

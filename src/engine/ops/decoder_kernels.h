@@ -88,6 +88,7 @@ struct DecoderKernels {
   PanelProduct multiply_q4_0;
   PanelProduct multiply_q4_1;
   PanelProduct multiply_q8_0;
+  PanelProduct multiply_int8;
   bool interleaves_panels;  // weights of fp32 and bf16 are to have their panels interleaved
 
   /// out = x / sqrt(mean(x^2) + epsilon) weight. Source: Zhang and Sennrich 2019, "Root Mean Square
@@ -101,6 +102,9 @@ struct DecoderKernels {
   /// written over. size: a multiple of 64.
   void (*gate_blocks)(DecoderActivation activation, std::size_t size, float* gate, const float* up,
                       ActivationBlock* blocks);
+  /// The same with what `quantize_transformed` makes of it.
+  void (*gate_transformed)(DecoderActivation activation, std::size_t size, float* gate,
+                           const float* up, TransformedBlock* blocks);
   void (*rotate)(const Rotation& rotation, float* row);
   void (*add)(std::size_t size, const float* x, float* to);
 
@@ -108,6 +112,9 @@ struct DecoderKernels {
   /// Blocks of 32: d = max |x| / 127, q = x / d to the nearest; of a block with a value that is not
   /// finite d is NaN. Shape: blocks [size / 32].
   void (*quantize)(std::size_t size, const float* x, ActivationBlock* blocks);
+  /// Blocks of 64 through the Hadamard transform of hadamard.h, then as `quantize`; the same bits
+  /// in every instruction set. Shape: blocks [size / 64].
+  void (*quantize_transformed)(std::size_t size, const float* x, TransformedBlock* blocks);
   /// One head's vector of keys or values in 8 bits: d = max |x| / 127, q = x (1 / d) to the
   /// nearest, ties to even, the same in every instruction set. Returns d, NaN where a value is not
   /// finite.

@@ -24,6 +24,7 @@
 #include "engine/ops/blocks_avx2.h"
 #include "engine/ops/decoder_kernel_table.h"
 #include "engine/ops/simd_avx512.h"
+#include "engine/ops/transformed_blocks_avx512.h"
 
 namespace muster::engine {
 namespace {
@@ -37,6 +38,8 @@ constexpr DecoderKernels kernels_of_avx512() {
   kernels.interleaves_panels = true;
   kernels.quantize = quantize_row_by_fours;
   kernels.gate_blocks = gate_blocks_by_fours<SimdAvx512>;
+  kernels.quantize_transformed = quantize_transformed_avx512;
+  kernels.gate_transformed = gate_transformed_avx512<SimdAvx512>;
   return kernels;
 }
 

@@ -18,6 +18,8 @@ void multiply_q4_1_avx512_vnni(const PanelWeight& weight, std::size_t panel_begi
                                std::size_t panel_end, const ProductRows& x, const ProductOut& out);
 void multiply_q8_0_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
                                std::size_t panel_end, const ProductRows& x, const ProductOut& out);
+void multiply_int8_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out);
 
 // The same by AMX's tiles, for a CPU with both extensions as well; blocks with the bits of VNNI.
 void multiply_bf16_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
@@ -27,6 +29,8 @@ void multiply_q4_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::
 void multiply_q4_1_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out);
 void multiply_q8_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
+                       const ProductRows& x, const ProductOut& out);
+void multiply_int8_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
                        const ProductRows& x, const ProductOut& out);
 
 // `attend_fp16` in pairs of 16-bit numbers, for a CPU with both extensions, and what it reads.

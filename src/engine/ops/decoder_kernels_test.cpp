@@ -174,6 +174,102 @@ TEST(DecoderKernelsTest, BlocksAreTheSameInEveryInstructionSet) {
   }
 }
 
+// By the definition of the transform.
+TEST(DecoderKernelsTest, TransformedQuantsAreWithinHalfAStep) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    auto x = random_row(192, 4);
+    std::fill(x.begin() + 64, x.begin() + 128, 0.0F);
+    x[130] = 80;  // far larger than the others
+    std::vector<TransformedBlock> blocks(3);
+    kernels.quantize_transformed(x.size(), x.data(), blocks.data());
+    for (std::size_t b = 0; b < 3; ++b) {
+      double largest = 0;
+      std::int32_t sum = 0;
+      for (std::size_t k = 0; k < 64; ++k) {
+        double value = 0;
+        for (std::size_t j = 0; j < 64; ++j) {
+          value += (std::popcount(j & k) % 2 == 0 ? 1 : -1) * double{x[b * 64 + j]} / 8;
+        }
+        largest = std::max(largest, std::abs(value));
+        const int quant = blocks[b].quants[k];
+        sum += quant;
+        ASSERT_NEAR(double{blocks[b].scale} * quant, value, blocks[b].scale * 0.501)
+            << kernels.name << " block " << b << " place " << k;
+      }
+      EXPECT_NEAR(blocks[b].scale, largest / 127, 1e-6 * largest) << kernels.name;
+      EXPECT_EQ(blocks[b].minus_128_sum, -128 * sum) << kernels.name;
+    }
+  }
+}
+
+// As above of blocks of 32: every number of them, one zero, one too small for a scale, and one
+// whose scale is denormal and has a reciprocal.
+TEST(DecoderKernelsTest, TransformedBlocksAreTheSameInEveryInstructionSet) {
+  const auto all = decoder_kernels_available();
+  for (std::size_t count = 1; count <= 9; ++count) {
+    auto x = random_row(64 * count, static_cast<unsigned>(count));
+    std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(count / 2 * 64), 64, 0.0F);
+    std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(count / 3 * 64), 64, 1e-40F);
+    std::fill_n(x.end() - 64, 64, 0.0F);
+    x[x.size() - 3] = 4e-37F;
+    x[x.size() - 7] = -1e-37F;
+    std::vector<TransformedBlock> expected(count);
+    all.front().quantize_transformed(x.size(), x.data(), expected.data());
+    for (const auto& kernels : all) {
+      std::vector<TransformedBlock> blocks(count + 1);
+      std::memset(&blocks.back(), 7, sizeof(TransformedBlock));
+      const TransformedBlock behind = blocks.back();
+      kernels.quantize_transformed(x.size(), x.data(), blocks.data());
+      EXPECT_EQ(std::memcmp(blocks.data(), expected.data(), count * sizeof(TransformedBlock)), 0)
+          << kernels.name << ", " << count << " blocks";
+      EXPECT_EQ(std::memcmp(&blocks.back(), &behind, sizeof behind), 0) << kernels.name;
+    }
+  }
+}
+
+TEST(DecoderKernelsTest, ATransformedBlockWithAValueThatIsNotFiniteHasNoScale) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const float value :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+          -std::numeric_limits<float>::infinity()}) {
+      for (std::size_t bad = 0; bad < 7; ++bad) {
+        for (const std::size_t place : {0U, 17U, 63U}) {
+          auto x = random_row(7 * 64, 4);
+          x[64 * bad + place] = value;
+          std::vector<TransformedBlock> blocks(7, TransformedBlock{.minus_128_sum = 7});
+          kernels.quantize_transformed(x.size(), x.data(), blocks.data());
+          for (std::size_t b = 0; b < 7; ++b) {
+            ASSERT_EQ(std::isnan(blocks[b].scale), b == bad) << kernels.name << ": " << value;
+          }
+          ASSERT_EQ(blocks[bad].minus_128_sum, 0) << kernels.name;
+        }
+      }
+    }
+  }
+}
+
+// Every number of blocks that are taken at once; one of zeros and one that is not finite.
+TEST(DecoderKernelsTest, GatedTransformedBlocksAreThoseOfTwoSteps) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto activation : {DecoderActivation::Silu, DecoderActivation::GeluTanh,
+                                  DecoderActivation::Gelu, DecoderActivation::Relu}) {
+      for (std::size_t size = 64; size <= 448; size += 64) {
+        auto gate = random_row(size, 1);
+        auto up = random_row(size, 2);
+        std::fill_n(up.begin(), 64, 0.0F);
+        if (size > 64) gate[size - 1] = std::numeric_limits<float>::infinity();
+        auto values = gate;
+        kernels.gate(activation, size, values.data(), up.data());
+        std::vector<TransformedBlock> expected(size / 64), blocks(size / 64);
+        kernels.quantize_transformed(size, values.data(), expected.data());
+        kernels.gate_transformed(activation, size, gate.data(), up.data(), blocks.data());
+        EXPECT_EQ(std::memcmp(blocks.data(), expected.data(), size / 64 * sizeof blocks[0]), 0)
+            << kernels.name << " " << static_cast<int>(activation) << " " << size;
+      }
+    }
+  }
+}
+
 // Four blocks at a time, two that are left, two alone; with a block of zeros and one that is not
 // finite.
 TEST(DecoderKernelsTest, GatedBlocksAreThoseOfTwoSteps) {

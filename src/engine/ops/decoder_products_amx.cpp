@@ -1,5 +1,5 @@
 // Products of panels by AMX's tiles. A panel stands in memory as tiles read it. bf16 weights go
-// through them whatever the number of rows, since the order of sums is the tiles' own. Blocks of 32
+// through them whatever the number of rows, since the order of sums is the tiles' own. Blocks of
 // inputs have exact integer sums, the same as those of VNNI, so tiles take them only where there
 // are rows enough to fill them.
 
@@ -25,6 +25,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vnni,avx2,fma,f16c")
 #include "engine/ops/amx_tiles.h"
 #include "engine/ops/block_tile_product_kernel.h"
+#include "engine/ops/int8_tile_product_kernel.h"
 #include "engine/ops/panel_tile_product_kernel.h"
 #include "engine/ops/simd_avx512.h"
 
@@ -67,6 +68,14 @@ void multiply_q8_0_amx(const PanelWeight& weight, std::size_t panel_begin, std::
                        const ProductRows& x, const ProductOut& out) {
   multiply_blocks<WeightFormat::Q8_0, multiply_q8_0_avx512_vnni>(weight, panel_begin, panel_end, x,
                                                                  out);
+}
+
+void multiply_int8_amx(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
+                       const ProductRows& x, const ProductOut& out) {
+  if (x.count < kInt8TileRowsLeast) {
+    return multiply_int8_avx512_vnni(weight, panel_begin, panel_end, x, out);
+  }
+  multiply_by_tiles(Int8Tiles<SimdAmx>{weight, x, out}, panel_begin, panel_end, x.count);
 }
 
 }  // namespace muster::engine

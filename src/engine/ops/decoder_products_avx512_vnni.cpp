@@ -23,6 +23,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")
 #include "engine/ops/block_product_kernel.h"
 #include "engine/ops/blocks_avx512_vnni.h"
+#include "engine/ops/int8_panel_product_kernel.h"
 
 namespace muster::engine {
 
@@ -42,6 +43,11 @@ void multiply_q8_0_avx512_vnni(const PanelWeight& weight, std::size_t panel_begi
                                std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
   multiply_block_panels<BlocksAvx512Vnni, WeightFormat::Q8_0>(weight, panel_begin, panel_end, x,
                                                               out);
+}
+
+void multiply_int8_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
+  multiply_int8_panels<BlocksAvx512Vnni>(weight, panel_begin, panel_end, x, out);
 }
 
 }  // namespace muster::engine

@@ -20,13 +20,22 @@ struct ActivationBlock {
 };
 static_assert(sizeof(ActivationBlock) == 48);
 
+/// 64 inputs of a row, transformed, as an Int8 weight meets them: x = d q.
+struct TransformedBlock {
+  std::int8_t quants[kTransformedInputs];  // q
+  float scale;                             // d
+  std::int32_t minus_128_sum;              // -128 times the sum of q
+};
+static_assert(sizeof(TransformedBlock) == 72);
+
 /// Rows as a product with a PanelWeight reads them, dense: float32 for Fp32 weights, bf16 for Bf16
-/// ones, and for weights in blocks of 32 inputs blocks of their own.
+/// ones, and for weights in blocks of inputs blocks of their own.
 struct ProductRows {
   std::size_t count = 0;
-  const float* fp32 = nullptr;              // [count, in]
-  const Bfloat16* bf16 = nullptr;           // [count, in rounded up to 2]
-  const ActivationBlock* blocks = nullptr;  // [count, in / 32], in: a multiple of 32
+  const float* fp32 = nullptr;                    // [count, in]
+  const Bfloat16* bf16 = nullptr;                 // [count, in rounded up to 2]
+  const ActivationBlock* blocks = nullptr;        // [count, in / 32], in: a multiple of 32
+  const TransformedBlock* transformed = nullptr;  // [count, in / 64], in: a multiple of 64
   // Panels that are probably multiplied next, as many as now: may be fetched meanwhile.
   const std::byte* next_panels = nullptr;
   FetchRuns* runs = nullptr;  // what comes after the products: may be fetched meanwhile
@@ -49,7 +58,7 @@ struct ProductOut {
 /// element is one sum in the order of the inputs, whatever the number of rows, the place of its row
 /// and the panels asked for: any division of the work gives the same bits.
 ///
-/// Blocks of 32 inputs are summed exactly in integers, then scaled and added in float32.
+/// Blocks of inputs are summed exactly in integers, then scaled and added in float32.
 ///
 /// Threads: a stateless function; for different panels at once.
 using PanelProduct = void (*)(const PanelWeight& weight, std::size_t panel_begin,

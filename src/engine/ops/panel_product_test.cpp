@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -18,18 +19,57 @@ namespace muster::engine {
 namespace {
 
 constexpr WeightFormat kFormats[] = {WeightFormat::Fp32, WeightFormat::Bf16, WeightFormat::Q4_0,
-                                     WeightFormat::Q4_1, WeightFormat::Q8_0};
+                                     WeightFormat::Q4_1, WeightFormat::Q8_0, WeightFormat::Int8};
 
-/// A weight as a file has it, its values, and it packed.
+// Of Int8 four blocks that share a scale and one more.
+std::size_t inputs_of(WeightFormat format, std::size_t in) {
+  return format == WeightFormat::Int8 ? 5 * kTransformedInputs : in;
+}
+
+/// 64 values through the Hadamard transform, by its definition.
+std::vector<double> transformed(const float* block) {
+  std::vector<double> values(kTransformedInputs);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      values[k] += (std::popcount(j & k) % 2 == 0 ? 1 : -1) * double{block[j]} / 8;
+    }
+  }
+  return values;
+}
+
+/// What is left of a row of floats in transformed blocks with one scale for four of them.
+std::vector<double> in_int8(const float* row, std::size_t in) {
+  std::vector<double> kept(in);
+  for (std::size_t k = 0; k < in; k += kTransformedInputs) {
+    const auto block = transformed(row + k);
+    std::copy(block.begin(), block.end(), kept.begin() + static_cast<std::ptrdiff_t>(k));
+  }
+  constexpr std::size_t kGroup = kScaledBlocks * kTransformedInputs;
+  for (std::size_t begin = 0; begin < in; begin += kGroup) {
+    const std::size_t end = std::min(in, begin + kGroup);
+    double most = 0;
+    for (std::size_t k = begin; k < end; ++k) most = std::max(most, std::abs(kept[k]));
+    for (std::size_t k = begin; k < end; ++k) {
+      kept[k] = std::round(kept[k] / (most / 127)) * (most / 127);
+    }
+  }
+  return kept;
+}
+
+/// A weight as a file has it, its values (of Int8, those that its quants are), and it packed.
 class TestWeight {
  public:
   TestWeight(WeightFormat format, std::size_t out, std::size_t in, std::mt19937& random,
              bool is_interleaved = false)
       : packed(format, out, in, is_interleaved), values(out * in) {
-    if (is_blocked(format)) {
+    if (is_blocked(format) && format != WeightFormat::Int8) {
       fill_blocks(format, out, in, random);
     } else {
       fill_floats(format, out, in, random);
+    }
+    for (std::size_t o = 0; o < out && format == WeightFormat::Int8; ++o) {
+      const auto kept = in_int8(values.data() + o * in, in);
+      for (std::size_t k = 0; k < in; ++k) values[o * in + k] = static_cast<float>(kept[k]);
     }
   }
 
@@ -100,6 +140,7 @@ class TestRows {
         fp32_(count * in),
         bf16_(count * even_),
         blocks_(count * (in / kBlockInputs)),
+        transformed_(count * (in / kTransformedInputs)),
         count_(count) {
     std::normal_distribution<float> normal;
     for (auto& value : fp32_) value = normal(random);
@@ -113,12 +154,17 @@ class TestRows {
 
   ProductRows rows(std::size_t begin, std::size_t count) const {
     return {count, fp32_.data() + begin * in_, bf16_.data() + begin * even_,
-            blocks_.data() + begin * (in_ / kBlockInputs)};
+            blocks_.data() + begin * (in_ / kBlockInputs),
+            transformed_.data() + begin * (in_ / kTransformedInputs)};
   }
 
   double seen(WeightFormat format, std::size_t row, std::size_t k) const {
     if (format == WeightFormat::Fp32) return fp32_[row * in_ + k];
     if (format == WeightFormat::Bf16) return to_float(bf16_[row * even_ + k]);
+    if (format == WeightFormat::Int8) {
+      const auto& block = transformed_[(row * in_ + k) / kTransformedInputs];
+      return double{block.scale} * block.quants[k % kTransformedInputs];
+    }
     const auto& block = blocks_[(row * in_ + k) / kBlockInputs];
     return double{block.scale} * block.quants[k % kBlockInputs];
   }
@@ -131,12 +177,16 @@ class TestRows {
     kernels.narrow(in_, fp32_.data() + row * in_, bf16_.data() + row * even_);
     if (in_ % kBlockInputs != 0) return;
     kernels.quantize(in_, fp32_.data() + row * in_, blocks_.data() + row * blocks);
+    if (in_ % kTransformedInputs != 0) return;
+    kernels.quantize_transformed(in_, fp32_.data() + row * in_,
+                                 transformed_.data() + row * (in_ / kTransformedInputs));
   }
 
   std::size_t in_, even_;
   std::vector<float> fp32_;
   std::vector<Bfloat16> bf16_;
   std::vector<ActivationBlock> blocks_;
+  std::vector<TransformedBlock> transformed_;
   std::size_t count_;
 };
 
@@ -153,7 +203,7 @@ TEST(PanelProductTest, IsTheSumOfProductsOnEveryInstructionSet) {
   for (const auto& kernels : decoder_kernels_available()) {
     for (const auto format : kFormats) {
       std::mt19937 random(7);
-      const std::size_t in = 96, out = 37, count = 13;
+      const std::size_t in = inputs_of(format, 96), out = 37, count = 13;
       const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
       const TestRows x(kernels, count, in, random);
       const auto y = multiply(kernels, weight, x);
@@ -176,7 +226,8 @@ TEST(PanelProductTest, OfNoRowsNothingIsWritten) {
   for (const auto& kernels : decoder_kernels_available()) {
     for (const auto format : kFormats) {
       std::mt19937 random(7);
-      const TestWeight weight(format, 37, 96, random, kernels.interleaves_panels);
+      const TestWeight weight(format, 37, inputs_of(format, 96), random,
+                              kernels.interleaves_panels);
       std::vector<float> y(37, 5.0F);
       kernels.product(format)(weight.packed, 0, weight.packed.panel_count(), ProductRows{},
                               {y.data(), y.size(), false});
@@ -186,49 +237,39 @@ TEST(PanelProductTest, OfNoRowsNothingIsWritten) {
   }
 }
 
-/// What is left of a row of floats in blocks of 8 bits, by ggml's formula.
-std::vector<double> in_eight_bits(const float* row, std::size_t in) {
-  std::vector<double> kept(in);
-  for (std::size_t begin = 0; begin < in; begin += kBlockInputs) {
-    float most = 0;
-    for (std::size_t k = begin; k < begin + kBlockInputs; ++k) {
-      most = std::max(most, std::abs(row[k]));
-    }
-    const float scale = most / 127;
-    for (std::size_t k = begin; k < begin + kBlockInputs; ++k) {
-      kept[k] = double{std::round(row[k] * (1 / scale))} * to_float(to_float16(scale));
-    }
-  }
-  return kept;
-}
-
-// Also in a last panel that is not full.
-TEST(PanelProductTest, FloatsPackedAsBytesAreMultipliedAsWhatIsLeftOfThem) {
-  std::mt19937 random(11);
-  std::normal_distribution<float> normal;
-  const std::size_t in = 96, out = 21, count = 5;
-  std::vector<float> values(out * in);
-  for (auto& value : values) value = normal(random);
-  PanelWeight packed(WeightFormat::Q8_0, out, in);
-  for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) {
-    const float* rows[kPanelOutputs] = {};
-    for (std::size_t o = panel * kPanelOutputs; o < std::min(out, (panel + 1) * 16); ++o) {
-      rows[o % kPanelOutputs] = values.data() + o * in;
-    }
-    pack_panel(rows, panel, packed);
-  }
-  for (const auto& kernels : decoder_kernels_available()) {
-    const TestRows x(kernels, count, in, random);
-    std::vector<float> y(count * out);
-    kernels.multiply_q8_0(packed, 0, packed.panel_count(), x.rows(0, count),
-                          {y.data(), out, false});
-    for (std::size_t o = 0; o < out; ++o) {
-      const auto kept = in_eight_bits(values.data() + o * in, in);
-      for (std::size_t r = 0; r < count; ++r) {
-        double sum = 0;
-        for (std::size_t k = 0; k < in; ++k) sum += x.seen(WeightFormat::Q8_0, r, k) * kept[k];
-        ASSERT_NEAR(y[r * out + o], sum, 2e-4) << kernels.name << " row " << r << " output " << o;
+// Both sides are transformed, so their product is that of what they were; a value that is 60 times
+// as large as the others, which with one scale would leave them two bits, costs little.
+TEST(PanelProductTest, Int8IsNearTheProductOfWhatWasTransformed) {
+  const std::size_t in = 320, out = 48, count = 16;
+  for (const float outlier : {1.0F, 60.0F}) {
+    std::mt19937 random(11);
+    std::normal_distribution<float> normal;
+    std::vector<float> weights(out * in);
+    for (auto& value : weights) value = normal(random);
+    PanelWeight packed(WeightFormat::Int8, out, in);
+    for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) {
+      const float* rows[kPanelOutputs] = {};
+      for (std::size_t o = 0; o < kPanelOutputs; ++o) {
+        rows[o] = weights.data() + (panel * kPanelOutputs + o) * in;
       }
+      pack_panel(rows, panel, packed);
+    }
+    for (const auto& kernels : decoder_kernels_available()) {
+      TestRows x(kernels, count, in, random);
+      for (std::size_t r = 0; r < count; ++r) x.put(kernels, r, 64 + r, outlier);
+      std::vector<float> y(count * out);
+      kernels.multiply_int8(packed, 0, packed.panel_count(), x.rows(0, count),
+                            {y.data(), out, false});
+      double error = 0, whole = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        double sum = 0;
+        for (std::size_t k = 0; k < in; ++k) {
+          sum += x.seen(WeightFormat::Fp32, i / out, k) * weights[i % out * in + k];
+        }
+        error += (y[i] - sum) * (y[i] - sum);
+        whole += sum * sum;
+      }
+      EXPECT_LT(std::sqrt(error / whole), 0.012) << kernels.name << " outlier " << outlier;
     }
   }
 }
@@ -257,7 +298,7 @@ TEST(PanelProductTest, AValueThatIsNoNumberMakesItsRowNoneAndNoOther) {
   for (const auto& kernels : decoder_kernels_available()) {
     for (const auto format : kFormats) {
       std::mt19937 random(10);
-      const std::size_t in = 96, out = 37, count = 3;
+      const std::size_t in = inputs_of(format, 96), out = 37, count = 3;
       const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
       TestRows x(kernels, count, in, random);
       const auto expected = multiply(kernels, weight, x);
@@ -283,7 +324,7 @@ TEST(PanelProductTest, AnElementIsTheSameBitsHoweverTheWorkIsDivided) {
   for (const auto& kernels : decoder_kernels_available()) {
     for (const auto format : kFormats) {
       std::mt19937 random(9);
-      const std::size_t in = is_blocked(format) ? 64 : 81, out = 144, count = 75;
+      const std::size_t in = inputs_of(format, is_blocked(format) ? 64 : 81), out = 144, count = 75;
       const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
       const TestRows x(kernels, count, in, random);
       const auto whole = multiply(kernels, weight, x);
@@ -349,7 +390,8 @@ TEST(PanelProductTest, WhatIsFetchedMeanwhileChangesNoBit) {
   std::vector<const std::byte*> begins;
   for (std::size_t i = 0; i < 20; ++i) begins.push_back(ahead.data() + i * kRun);
   for (const auto& kernels : decoder_kernels_available()) {
-    for (const auto format : {WeightFormat::Bf16, WeightFormat::Q4_1, WeightFormat::Q8_0}) {
+    for (const auto format :
+         {WeightFormat::Bf16, WeightFormat::Q4_1, WeightFormat::Q8_0, WeightFormat::Int8}) {
       std::mt19937 random(9);
       const std::size_t in = 576, out = 144, count = 20;
       const TestWeight weight(format, out, in, random, kernels.interleaves_panels);
@@ -379,11 +421,13 @@ TEST(PanelProductTest, BlocksHaveTheSameBitsByTilesAndByVnni) {
   const auto available = decoder_kernels_available();
   const auto& tiles = available.back();
   const auto& vnni = available[available.size() - 2];
-  for (const auto format : {WeightFormat::Q4_0, WeightFormat::Q4_1, WeightFormat::Q8_0}) {
+  for (const auto format :
+       {WeightFormat::Q4_0, WeightFormat::Q4_1, WeightFormat::Q8_0, WeightFormat::Int8}) {
     for (const std::size_t count : {7U, 8U, 12U, 16U, 17U, 31U, 32U, 33U, 61U}) {
       std::mt19937 random(12);
-      const TestWeight weight(format, 53, 160, random);
-      const TestRows x(vnni, count, 160, random);
+      const std::size_t in = inputs_of(format, 160);
+      const TestWeight weight(format, 53, in, random);
+      const TestRows x(vnni, count, in, random);
       EXPECT_EQ(multiply(tiles, weight, x), multiply(vnni, weight, x))
           << weight_format_name(format) << " rows " << count;
     }

@@ -7,13 +7,13 @@
 #include <span>
 
 #include "base/check.h"
-#include "engine/ops/q8_0_block.h"
+#include "engine/ops/int8_quants.h"
 
 namespace muster::engine {
 namespace {
 
 std::size_t bytes_per_panel(WeightFormat format, std::size_t in_size) {
-  const std::size_t blocks = in_size / kBlockInputs;
+  const std::size_t blocks = in_size / block_inputs(format);
   switch (format) {
     case WeightFormat::Fp32:
       return in_size * kPanelOutputs * sizeof(float);
@@ -25,6 +25,8 @@ std::size_t bytes_per_panel(WeightFormat format, std::size_t in_size) {
       return blocks * (2 * kPanelOutputs * sizeof(Float16) + 4 * 64);
     case WeightFormat::Q8_0:
       return blocks * (kPanelOutputs * sizeof(Float16) + 8 * 64);
+    case WeightFormat::Int8:
+      return Int8Panel::bytes(blocks);
   }
   return 0;
 }
@@ -55,19 +57,20 @@ void pack_block(WeightFormat format, const std::byte* block, std::size_t output,
   }
 }
 
-/// 16 rows of float32 as blocks of 8 bits, all of them zero of an output that is not there.
-void pack_quantized(const float* const (&rows)[kPanelOutputs], std::byte* to,
-                    std::size_t block_count) {
-  const std::size_t panel_block = bytes_per_panel(WeightFormat::Q8_0, kBlockInputs);
-  for (std::size_t b = 0; b < block_count; ++b, to += panel_block) {
-    for (std::size_t o = 0; o < kPanelOutputs; ++o) {
-      Q8Block block{};
-      if (rows[o] != nullptr) {
-        const float* from = rows[o] + b * kBlockInputs;
-        block = q8_0_block(std::span<const float, kBlockInputs>(from, kBlockInputs));
-      }
-      pack_block(WeightFormat::Q8_0, block.data(), o, to);
-    }
+/// Blocks from `first` on of one output, all of them zero of one that is not there (nullptr).
+void pack_int8(const float* row, std::size_t output, std::size_t first, std::size_t block_count,
+               std::byte* panel) {
+  std::int8_t quants[kScaledBlocks * kTransformedInputs] = {};
+  const std::size_t count = block_count * kTransformedInputs;
+  float scale = 0;
+  if (row != nullptr) scale = int8_quants({row + first * kTransformedInputs, count}, quants);
+  std::memcpy(panel + Int8Panel::scales(first) + output * sizeof scale, &scale, sizeof scale);
+  std::byte* to = panel + Int8Panel::block(first) + output * sizeof(std::uint32_t);
+  for (std::size_t i = 0; i < count; i += sizeof(std::uint32_t), to += 64) {
+    std::uint32_t four = 0;
+    std::memcpy(&four, quants + i, sizeof four);
+    four ^= 0x80808080U;
+    std::memcpy(to, &four, sizeof four);
   }
 }
 
@@ -85,6 +88,8 @@ std::string_view weight_format_name(WeightFormat format) {
       return "Q4_1";
     case WeightFormat::Q8_0:
       return "Q8_0";
+    case WeightFormat::Int8:
+      return "int8";
   }
   return "?";
 }
@@ -99,6 +104,7 @@ std::size_t file_block_bytes(WeightFormat format) {
       return 34;
     case WeightFormat::Fp32:
     case WeightFormat::Bf16:
+    case WeightFormat::Int8:
       break;
   }
   return 0;
@@ -111,7 +117,7 @@ PanelWeight::PanelWeight(WeightFormat format, std::size_t out_size, std::size_t 
       out_size_(out_size),
       in_size_(in_size),
       panel_bytes_(bytes_per_panel(format, in_size)) {
-  MUSTER_CHECK(!is_blocked(format) || in_size % kBlockInputs == 0);
+  MUSTER_CHECK(in_size % block_inputs(format) == 0);
   data_ = CountedArray<std::byte>(panel_count() * panel_bytes_, ArrayPlace::Weights);
 }
 
@@ -124,8 +130,15 @@ float* PanelWeight::make_bias() {
 
 void pack_panel(const float* const (&rows)[kPanelOutputs], std::size_t index, PanelWeight& weight) {
   const std::size_t in_size = weight.in_size();
-  if (weight.format() == WeightFormat::Q8_0) {
-    return pack_quantized(rows, weight.panel(index), in_size / kBlockInputs);
+  if (weight.format() == WeightFormat::Int8) {
+    const std::size_t block_count = in_size / kTransformedInputs;
+    for (std::size_t b = 0; b < block_count; b += kScaledBlocks) {
+      const std::size_t count = std::min(kScaledBlocks, block_count - b);
+      for (std::size_t o = 0; o < kPanelOutputs; ++o) {
+        pack_int8(rows[o], o, b, count, weight.panel(index));
+      }
+    }
+    return;
   }
   const auto value = [&](std::size_t output, std::size_t input) {
     return rows[output] == nullptr || input >= in_size ? 0.0F : rows[output][input];

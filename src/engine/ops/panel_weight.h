@@ -13,17 +13,44 @@ namespace muster::engine {
 
 /// What the numbers of a packed weight are. The blocks are ggml's: 32 inputs of one output share a
 /// scale d (and a minimum m): Q4_0 is d (q - 8), Q4_1 is d q + m, both with q of 0..15; Q8_0 is d q
-/// with q of -128..127.
-/// Source: ggml-common.h of llama.cpp 01243c58, block_q4_0, block_q4_1, block_q8_0.
-enum class WeightFormat : std::uint8_t { Fp32, Bf16, Q4_0, Q4_1, Q8_0 };
+/// with q of -128..127. Int8 is our own: d q of inputs that have been through the Hadamard
+/// transform of hadamard.h, 64 by 64, as the rows have been that it is multiplied with; up to four
+/// blocks of 64 share a scale. Source: ggml-common.h of llama.cpp 01243c58, block_q4_0, block_q4_1,
+/// block_q8_0.
+enum class WeightFormat : std::uint8_t { Fp32, Bf16, Q4_0, Q4_1, Q8_0, Int8 };
 
-/// "fp32", "bf16", "Q4_0".
+/// "fp32", "bf16", "Q4_0", "int8".
 std::string_view weight_format_name(WeightFormat format);
 
 inline constexpr std::size_t kBlockInputs = 32;
+inline constexpr std::size_t kTransformedInputs = 64;  // of a block of Int8
+inline constexpr std::size_t kScaledBlocks = 4;        // of Int8, or fewer, with one scale
 inline constexpr std::size_t kPanelOutputs = 16;
 
+/// Where the parts of a panel of Int8 stand, in bytes.
+struct Int8Panel {
+  static constexpr std::size_t kScaleBytes = kPanelOutputs * sizeof(float);
+  static constexpr std::size_t kBlockBytes = kPanelOutputs * kTransformedInputs;
+
+  static constexpr std::size_t block(std::size_t index) {
+    return (index / kScaledBlocks + 1) * kScaleBytes + index * kBlockBytes;
+  }
+  /// The scales of that block and the others that have them.
+  static constexpr std::size_t scales(std::size_t index) {
+    return index / kScaledBlocks * (kScaleBytes + kScaledBlocks * kBlockBytes);
+  }
+  static constexpr std::size_t bytes(std::size_t blocks) {
+    return (blocks + kScaledBlocks - 1) / kScaledBlocks * kScaleBytes + blocks * kBlockBytes;
+  }
+};
+
+/// Whether inputs share a scale.
 constexpr bool is_blocked(WeightFormat format) { return format >= WeightFormat::Q4_0; }
+/// What a row has a multiple of.
+constexpr std::size_t block_inputs(WeightFormat format) {
+  if (format == WeightFormat::Int8) return kTransformedInputs;
+  return is_blocked(format) ? kBlockInputs : 1;
+}
 
 /// A weight [out, in] in panels of 16 outputs, so that a product reads memory from front to back
 /// and 16 sums grow side by side. A panel is, front to back,
@@ -35,6 +62,8 @@ constexpr bool is_blocked(WeightFormat format) { return format >= WeightFormat::
 ///   Q4_1   the same with 16 minima (float16) behind the scales
 ///   Q8_0   for each 32 inputs:      16 scales (float16); 8 x 64 bytes: in byte 4 o + i of part g,
 ///                                   q + 128 of output o's input 4 g + i
+///   int8   for each 4 x 64 inputs:  16 scales (float32); 4 x 16 x 64 bytes, as those of Q8_0. At
+///                                   the end of a panel may be fewer blocks of 64
 ///
 /// Panels of fp32 and bf16 may be interleaved: of four panels the first step of each (an input, or
 /// a pair of them), then the second one of each. Four panels are one stream of memory so. Behind
@@ -104,15 +133,15 @@ class PanelWeight {
 };
 
 /// Fills panel `index` from 16 rows [in] of float32, nullptr for an output that is not there. The
-/// format is Fp32, Bf16 (rounded to nearest) or Q8_0 (blocks of `q8_0_block`).
+/// format is Fp32, Bf16 (rounded to nearest) or Int8 (quants of `int8_quants`).
 void pack_panel(const float* const (&rows)[kPanelOutputs], std::size_t index, PanelWeight& weight);
 
 /// The same from 16 rows of ggml's blocks in the weight's own format, as they stand in a file: no
-/// bit is lost.
+/// bit is lost. The format is Q4_0, Q4_1 or Q8_0.
 void pack_panel(const std::byte* const (&rows)[kPanelOutputs], std::size_t index,
                 PanelWeight& weight);
 
-/// Bytes of one of ggml's blocks: 18, 20 or 34.
+/// Bytes of one of ggml's blocks: 18, 20 or 34; 0 of what is none.
 std::size_t file_block_bytes(WeightFormat format);
 
 }  // namespace muster::engine

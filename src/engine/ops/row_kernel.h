@@ -8,6 +8,7 @@
 
 #include "engine/ops/activation_kernel.h"
 #include "engine/ops/decoder_kernels.h"
+#include "engine/ops/hadamard.h"
 #include "engine/ops/layer_norm_kernel.h"
 
 namespace muster::engine {
@@ -138,33 +139,59 @@ typename Simd::Vector inverse_of(float scale) {
   return Simd::broadcast(std::isinf(reciprocal) ? 0.0F : reciprocal);
 }
 
+/// What a block's values share.
+struct BlockScale {
+  float scale;       // no number where a value is not finite
+  std::int32_t sum;  // of the quants; 0 there
+};
+
+/// kInputs values to bytes with one scale.
+template <typename Simd, std::size_t kInputs>
+BlockScale quantize_block(const float* x, std::int8_t* quants) {
+  constexpr std::size_t kVectors = kInputs / Simd::kWidth;
+  typename Simd::Vector values[kVectors];
+  auto most = Simd::broadcast(0);
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    values[v] = Simd::load(x + v * Simd::kWidth);
+    most = Simd::max(most, Simd::max(values[v], Simd::subtract(Simd::broadcast(0), values[v])));
+  }
+  const float scale = Simd::largest(most) / 127.0F;
+  const auto inverse = inverse_of<Simd>(scale);
+  auto total = Simd::broadcast(0);
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    const auto rounded = Simd::round(Simd::multiply(values[v], inverse));
+    total = Simd::add(total, rounded);  // whole numbers below 2^24: exact
+    Simd::store_bytes(quants + v * Simd::kWidth, rounded);
+  }
+  const float sum = Simd::sum(total);
+  // One value that is not finite is in the sum, whether or not `most` has it: infinity x 0 is no
+  // number. The scale carries it on, since quants cannot.
+  if (sum != sum) return {.scale = std::numeric_limits<float>::quiet_NaN(), .sum = 0};
+  return {.scale = scale, .sum = static_cast<std::int32_t>(sum)};
+}
+
 template <typename Simd>
 void quantize_row(std::size_t size, const float* x, ActivationBlock* blocks) {
-  constexpr std::size_t kVectors = kBlockInputs / Simd::kWidth;
   for (std::size_t at = 0; at < size; at += kBlockInputs) {
     ActivationBlock& block = blocks[at / kBlockInputs];
-    typename Simd::Vector values[kVectors];
-    auto most = Simd::broadcast(0);
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      values[v] = Simd::load(x + at + v * Simd::kWidth);
-      most = Simd::max(most, Simd::max(values[v], Simd::subtract(Simd::broadcast(0), values[v])));
-    }
-    const float scale = Simd::largest(most) / 127.0F;
-    const auto inverse = inverse_of<Simd>(scale);
-    auto total = Simd::broadcast(0);
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      const auto rounded = Simd::round(Simd::multiply(values[v], inverse));
-      total = Simd::add(total, rounded);  // whole numbers below 2^24: exact
-      Simd::store_bytes(block.quants + v * Simd::kWidth, rounded);
-    }
-    const float sum = Simd::sum(total);
-    // One value that is not finite is in the sum, whether or not `most` has it: infinity x 0 is no
-    // number. The scale carries it on, since quants cannot.
-    const bool is_number = sum == sum;
-    block.scale = is_number ? scale : std::numeric_limits<float>::quiet_NaN();
-    block.scaled_sum = block.scale * sum;
-    block.sum = is_number ? static_cast<std::int32_t>(sum) : 0;
+    const auto of_block = quantize_block<Simd, kBlockInputs>(x + at, block.quants);
+    block.scale = of_block.scale;
+    block.scaled_sum = block.scale * static_cast<float>(of_block.sum);
+    block.sum = of_block.sum;
     block.minus_128_sum = -128 * block.sum;
+  }
+}
+
+template <typename Simd>
+void quantize_transformed_row(std::size_t size, const float* x, TransformedBlock* blocks) {
+  for (std::size_t at = 0; at < size; at += kTransformedInputs) {
+    float values[kTransformedInputs];
+    for (std::size_t i = 0; i < kTransformedInputs; ++i) values[i] = x[at + i];
+    hadamard_64(values);
+    TransformedBlock& block = blocks[at / kTransformedInputs];
+    const auto of_block = quantize_block<Simd, kTransformedInputs>(values, block.quants);
+    block.scale = of_block.scale * kHadamardFactor;
+    block.minus_128_sum = -128 * of_block.sum;
   }
 }
 
@@ -174,6 +201,14 @@ void gate_blocks_row(DecoderActivation activation, std::size_t size, float* gate
                      ActivationBlock* blocks) {
   gate_row<Simd>(activation, size, gate, up);
   quantize_row<Simd>(size, gate, blocks);
+}
+
+/// `DecoderKernels::gate_transformed` in two steps.
+template <typename Simd>
+void gate_transformed_row(DecoderActivation activation, std::size_t size, float* gate,
+                          const float* up, TransformedBlock* blocks) {
+  gate_row<Simd>(activation, size, gate, up);
+  quantize_transformed_row<Simd>(size, gate, blocks);
 }
 
 template <typename Simd>

@@ -292,19 +292,20 @@ TEST(StageMemory, ACacheIn8BitsIsWhatTheEngineHolds) {
   EXPECT_EQ(parts.total() - parts.kv_cache, plain.total() - plain.kv_cache);
 }
 
-// Every matrix in blocks of 32 inputs, each 34 bytes: one block where there are 16 or 24 of them.
-// Outputs are in panels of 16, as in any precision. What products read: in blocks of 32 + 16 bytes,
-// and what attention gives in float32, too, since a head of 4 is no whole block.
+// Every matrix in blocks of 64 inputs of a byte each, and 4 bytes of a scale: one block where there
+// are 16 or 24 inputs. Outputs are in panels of 16, as in any precision. What products read: in
+// blocks of 64 + 8 bytes, and what attention gives in float32, too, since a head of 4 is no whole
+// block.
 TEST(StageMemory, ADecoderIn8BitsOnACpuIsWhatTheEngineHolds) {
   const auto model = tied_decoder();
   auto share = whole(model);
   share.is_gpu = false;
-  constexpr std::uint64_t kMatrices = 34 * (2 * (4 * 16 + 2 * 32 + 16) + 64);
+  constexpr std::uint64_t kMatrices = 68 * (2 * (4 * 16 + 2 * 32 + 16) + 64);
   constexpr std::uint64_t kTable = 50 * 16 * 2;
   constexpr std::uint64_t kNorms = 8 * (2 * 2 * 16 + 16);
   // Scratch; sampling; gate and up; results of 24 rows in heads of 4.
   constexpr std::uint64_t kBeside = 6 * 4 * (48 + 32) + 16 * 50 + 128 * 80 * 2 * 4 + 24 * 4 * 4;
-  constexpr std::uint64_t kRows = 512 * (52 * 4 + 16 * 4 + 3 * 48) + 64 * 48;
+  constexpr std::uint64_t kRows = 512 * (52 * 4 + 16 * 4 + 3 * 72) + 64 * 72;
   auto workload = generate(3, 32);
   workload.dtype = "int8";
   const auto parts = memory(model, workload, share);
