@@ -114,7 +114,7 @@ TEST_F(CountingDecoderMemory, WeightsAreCountedInThePrecisionThatTheyAreKeptIn) 
 
 // A row of the 512 of a step: the state of 32, 64 queries, keys and values, 2 x 4 cosines and
 // sines; and 32, 32 and 48 that products read, in each form of theirs, the second also in float32,
-// as a head of 8 is no whole block of 32. Each thread has six rows of 1.5 x 128 positions, and one
+// as a head of 8 is no whole block. Each thread has six rows of 1.5 x 128 positions, and one
 // of them six of 128 while it grows; room for gate and up of 128 rows and 80 columns; for what
 // attention gives of 24 rows; and it chooses a token by 16 bytes for each of the vocabulary.
 TEST_F(CountingDecoderMemory, AStepIsWhatTheEngineAllocates) {

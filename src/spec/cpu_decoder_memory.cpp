@@ -69,7 +69,8 @@ std::uint64_t panel_bytes(Packed packed, std::uint64_t inputs) {
     case Packed::Q8_0:
       return blocks * (kPanelOutputs * kHalf + 8 * 64);
     case Packed::Int8:
-      return parts(transformed, kScaledBlocks) * kPanelOutputs * kFloat + transformed * 16 * 64;
+      return parts(transformed, kScaledBlocks) * kPanelOutputs * kFloat +
+             transformed * kPanelOutputs * kTransformedInputs;
   }
   return 0;
 }

@@ -84,8 +84,8 @@ struct CpuDecoderStep {
 ///            + rows(R, q) + rows(R, f) + rows(logits_rows, h) + threads x room
 ///            + threads x row room
 ///   rows     (n, s), in each form that a product of theirs reads: float32 4 n s, of q also where
-///            heads are not whole blocks of 32; bf16 2 n up2(s); blocks n up32(s) / 32 x (32 + 16):
-///            quants, scale, sums
+///            heads are not whole blocks (of 32; in int8 of 64); bf16 2 n up2(s); blocks
+///            n up32(s) / 32 x (32 + 16): quants, scale, sums; int8 n up64(s) / 64 x (64 + 8)
 ///   room     of a piece of the feed-forward part's first product: min(R, 128) x 80 x 4, and as
 ///            much again where it is gated
 ///   row room max(h, 24 x head size) 4: a normed row, or what attention gives of 24 rows

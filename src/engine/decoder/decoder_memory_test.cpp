@@ -176,7 +176,8 @@ class MixedFile {
   MixedFile(const std::string& name, std::optional<std::uint32_t> head,
             std::uint32_t head_size = 16)
       : path_(std::filesystem::path(testing::TempDir()) /
-              (name + "." + std::to_string(::getpid()) + ".gguf")) {
+              (name + "." + std::to_string(::getpid()) + ".gguf")),
+        keys_(std::max<std::uint64_t>(32, head_size)) {
     add("token_embd.weight", {kWidth, kVocab}, kQ4_1);
     for (const auto* layer : {"blk.0.", "blk.1."}) add_layer(layer);
     add("output_norm.weight", {kWidth}, kF32);
@@ -189,7 +190,7 @@ class MixedFile {
         .key("llama.block_count", std::uint32_t{2})
         .key("llama.feed_forward_length", static_cast<std::uint32_t>(kFeedForward))
         .key("llama.attention.head_count", static_cast<std::uint32_t>(kWidth / head_size))
-        .key("llama.attention.head_count_kv", static_cast<std::uint32_t>(kKeys / head_size))
+        .key("llama.attention.head_count_kv", static_cast<std::uint32_t>(keys_ / head_size))
         .key("llama.attention.key_length", head_size)
         .key("llama.attention.value_length", head_size)
         .key("llama.attention.layer_norm_rms_epsilon", 1e-5F)
@@ -220,7 +221,6 @@ class MixedFile {
 
  private:
   static constexpr std::uint64_t kWidth = 64;
-  static constexpr std::uint64_t kKeys = 32;
   static constexpr std::uint64_t kFeedForward = 96;
   static constexpr std::uint64_t kVocab = 90;  // no multiple of 16
 
@@ -234,8 +234,8 @@ class MixedFile {
   void add_layer(const std::string& layer) {
     add(layer + "attn_norm.weight", {kWidth}, kF32);
     add(layer + "attn_q.weight", {kWidth, kWidth}, kQ4_0);
-    add(layer + "attn_k.weight", {kWidth, kKeys}, kQ4_1);
-    add(layer + "attn_v.weight", {kWidth, kKeys}, kBf16);
+    add(layer + "attn_k.weight", {kWidth, keys_}, kQ4_1);
+    add(layer + "attn_v.weight", {kWidth, keys_}, kBf16);
     add(layer + "attn_output.weight", {kWidth, kWidth}, kBf16);
     add(layer + "ffn_norm.weight", {kWidth}, kF32);
     add(layer + "ffn_gate.weight", {kWidth, kFeedForward}, kQ8_0);
@@ -267,6 +267,7 @@ class MixedFile {
   }
 
   const std::filesystem::path path_;
+  const std::uint64_t keys_;
   std::vector<Tensor> tensors_;
   std::uint64_t count_ = 0;
   std::uint64_t size_ = 0;
@@ -277,9 +278,12 @@ TEST(DecoderMemory, MatricesOfSeveralTypesAreCountedEachInItsOwn) {
   compare_all("mixed", MixedFile("decoder_memory_mixed", MixedFile::kF32).options());
 }
 
-// What attention gives of a head of 32 is put into a product's blocks at once.
+// What attention gives of a head of 32, in int8 of 64, is put into a product's blocks at once.
 TEST(DecoderMemory, HeadsOfWholeBlocksAreNotKeptInFloat32) {
-  compare_all("mixed-32", MixedFile("decoder_memory_heads", MixedFile::kF32, 32).options());
+  for (const std::uint32_t head_size : {32U, 64U}) {
+    compare_all(fmt::format("mixed-{}", head_size),
+                MixedFile("decoder_memory_heads", MixedFile::kF32, head_size).options());
+  }
 }
 
 TEST(DecoderMemory, ATiedHeadIsPackedBesideItsTable) {

@@ -43,9 +43,11 @@ class GatedProduct {
     constexpr std::size_t room() const { return rows * room_columns(); }
   };
   /// Few columns where members divide them, more where they divide rows: values become blocks of 8
-  /// bits four at a time.
+  /// bits four at a time, of int8 two.
   static constexpr PieceSize kDividedColumns{.columns = 64, .rows = 128};
   static constexpr PieceSize kDividedRows{.columns = 128, .rows = 64};
+  static_assert(kDividedColumns.columns % kTransformedInputs == 0 &&
+                kDividedRows.columns % kTransformedInputs == 0);
 
   /// Columns for some of the rows, by a member of the team.
   struct Piece {

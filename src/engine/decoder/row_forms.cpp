@@ -64,11 +64,13 @@ void RowBuffer::put(const DecoderKernels& kernels, const RowPiece& piece, const 
 void RowBuffer::put_gated(const DecoderKernels& kernels, DecoderActivation activation,
                           const RowPiece& piece, float* gate, const float* up) {
   const bool has_floats = fp32_.size() > 0 || bf16_.size() > 0;
-  const bool is_whole = up != nullptr && piece.count % (2 * kBlockInputs) == 0;
-  if (is_whole && !has_floats && blocks_.size() > 0 && transformed_.size() == 0) {
+  const bool is_gated = up != nullptr && !has_floats;
+  if (is_gated && piece.count % (2 * kBlockInputs) == 0 && blocks_.size() > 0 &&
+      transformed_.size() == 0) {
     return kernels.gate_blocks(activation, piece.count, gate, up, blocks_of(piece));
   }
-  if (is_whole && !has_floats && transformed_.size() > 0 && blocks_.size() == 0) {
+  if (is_gated && piece.count % kTransformedInputs == 0 && transformed_.size() > 0 &&
+      blocks_.size() == 0) {
     return kernels.gate_transformed(activation, piece.count, gate, up, transformed_of(piece));
   }
   kernels.gate(activation, piece.count, gate, up);

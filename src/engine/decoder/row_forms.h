@@ -25,7 +25,7 @@ struct RowForms {
     return {fp32 || other.fp32, bf16 || other.bf16, blocks || other.blocks,
             transformed || other.transformed};
   }
-  /// What pieces of a row are multiples of.
+  /// A piece of a row begins at a multiple of so many columns.
   std::size_t block_inputs() const { return transformed ? kTransformedInputs : kBlockInputs; }
 };
 

@@ -10,7 +10,7 @@
 
 namespace muster::engine {
 
-// What products with weights in blocks of 32 inputs have in common; `Ops` as in
+// What products with weights in blocks of inputs have in common; `Ops` as in
 // block_product_kernel.h.
 
 /// How far ahead of its products a weight is fetched, in bytes. What a core fetches by itself is

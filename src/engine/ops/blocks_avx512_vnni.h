@@ -14,7 +14,8 @@ namespace muster::engine {
 struct BlocksAvx512Vnni {
   // 8 x 2 sums beside 8 unpacked registers of quants.
   static constexpr std::size_t kRowsMax = 8;
-  // 6 x 2 x 2 sums beside two registers of quants and an input's.
+  // 6 x 2 x 2 sums beside two registers of quants and an input's. int8 has as many once more, which
+  // are in memory but when four blocks have been added up.
   static constexpr std::size_t kPairRowsMax = 6;
   // The instruction takes bytes without a sign: q + 128, whose 128 the sums are short of.
   static constexpr int kMiddleOfBytes = 128;

@@ -112,8 +112,8 @@ struct DecoderKernels {
   /// Blocks of 32: d = max |x| / 127, q = x / d to the nearest; of a block with a value that is not
   /// finite d is NaN. Shape: blocks [size / 32].
   void (*quantize)(std::size_t size, const float* x, ActivationBlock* blocks);
-  /// Blocks of 64 through the Hadamard transform of hadamard.h, then as `quantize`; the same bits
-  /// in every instruction set. Shape: blocks [size / 64].
+  /// Blocks of 64 through the Hadamard transform of hadamard.h, then as `quantize`; of finite
+  /// values the same bits in every instruction set. Shape: blocks [size / 64].
   void (*quantize_transformed)(std::size_t size, const float* x, TransformedBlock* blocks);
   /// One head's vector of keys or values in 8 bits: d = max |x| / 127, q = x (1 / d) to the
   /// nearest, ties to even, the same in every instruction set. Returns d, NaN where a value is not

@@ -46,7 +46,7 @@ float int8_quants(std::span<const float> values, std::int8_t* quants) {
   for (std::size_t b = 0; b < blocks; ++b) {
     for (const float value : transformed[b]) {
       const float rounded = (value * inverse + kWhole) - kWhole;
-      *quants++ = static_cast<std::int8_t>(rounded);
+      *quants++ = static_cast<std::int8_t>(std::clamp(rounded, -127.0F, 127.0F));
     }
   }
   return scale * kHadamardFactor;

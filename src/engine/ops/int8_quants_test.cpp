@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -65,6 +66,23 @@ TEST(Int8QuantsTest, QuantsAreWithinHalfAStepOfTheTransform) {
       ASSERT_NEAR(double{group.scale} * group.quants[i], expected, group.scale * 0.5001) << i;
     }
     EXPECT_NEAR(group.scale, most / 127, 1e-6 * most);
+  }
+}
+
+// The transform of a transform is what it was; the numbers are exact in float32.
+TEST(Int8QuantsTest, HalvesAreRoundedToEven) {
+  std::vector<float> wanted(kBlock);
+  const float halves[] = {127, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -126.5F, 3.25F};
+  std::copy(std::begin(halves), std::end(halves), wanted.begin());
+  std::vector<float> values(kBlock);
+  for (std::size_t k = 0; k < kBlock; ++k) {
+    values[k] = static_cast<float>(transformed(wanted.data(), k));
+  }
+  const auto group = quantized(values);
+  EXPECT_EQ(group.scale, 1.0F);
+  constexpr int kExpected[] = {127, 0, 2, 2, 0, -2, -126, 3};
+  for (std::size_t i = 0; i < std::size(kExpected); ++i) {
+    EXPECT_EQ(group.quants[i], kExpected[i]) << i;
   }
 }
 

@@ -16,7 +16,7 @@ namespace muster::engine {
 // gives are the exact integer sums of int8_panel_product_kernel.h. They are scaled and added as
 // there, so the bits are the same.
 
-/// From so many rows on tiles are faster than VNNI. Source: block_tile_product_kernel.h, of Q8_0.
+/// From so many rows on tiles are taken, as for Q8_0 (block_tile_product_kernel.h); not measured.
 inline constexpr std::size_t kInt8TileRowsLeast = 8;
 
 /// What a strip of up to 32 rows and up to two panels has, [panels][32 rows][16].
@@ -84,7 +84,7 @@ struct Int8Tiles {
         const std::byte* blocks[kPanels];
         for (std::size_t p = 0; p < kPanels; ++p) {
           blocks[p] = weight.panel(panel + p) + Int8Panel::block(b);
-          fetch<Int8Panel::kBlockBytes>(blocks[p], kFetchAhead);
+          fetch<Int8Panel::bytes(1)>(blocks[p] - Int8Panel::kScaleBytes, kFetchAhead);
         }
         sum_int8_tiles<kRowTiles>(blocks, of_rows[b].quants, block_count * sizeof(TransformedBlock),
                                   sums.of_block);

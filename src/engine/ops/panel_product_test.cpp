@@ -275,20 +275,24 @@ TEST(PanelProductTest, Int8IsNearTheProductOfWhatWasTransformed) {
 }
 
 TEST(PanelProductTest, AnOddNumberOfInputsAndABiasCount) {
+  const std::size_t out = 37;
   for (const auto& kernels : decoder_kernels_available()) {
-    for (const auto format : {WeightFormat::Fp32, WeightFormat::Bf16}) {
-      std::mt19937 random(8);
-      TestWeight weight(format, 5, 7, random, kernels.interleaves_panels);
-      float* bias = weight.packed.make_bias();
-      for (int i = 0; i < 5; ++i) bias[i] = static_cast<float>(i);
-      const TestRows x(kernels, 2, 7, random);
-      const auto y = multiply(kernels, weight, x);
-      for (std::size_t i = 0; i < y.size(); ++i) {
-        double sum = static_cast<double>(i % 5);
-        for (std::size_t k = 0; k < 7; ++k) {
-          sum += x.seen(format, i / 5, k) * weight.values[i % 5 * 7 + k];
+    for (const auto format : kFormats) {
+      for (const std::size_t count : {2U, 14U}) {
+        std::mt19937 random(8);
+        const std::size_t in = inputs_of(format, is_blocked(format) ? 32 : 7);
+        TestWeight weight(format, out, in, random, kernels.interleaves_panels);
+        float* bias = weight.packed.make_bias();
+        for (std::size_t i = 0; i < out; ++i) bias[i] = static_cast<float>(i);
+        const TestRows x(kernels, count, in, random);
+        const auto y = multiply(kernels, weight, x);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          auto sum = static_cast<double>(i % out);
+          for (std::size_t k = 0; k < in; ++k) {
+            sum += x.seen(format, i / out, k) * weight.values[i % out * in + k];
+          }
+          ASSERT_NEAR(y[i], sum, 1e-4) << kernels.name << " " << weight_format_name(format);
         }
-        ASSERT_NEAR(y[i], sum, 1e-4) << kernels.name << " " << weight_format_name(format);
       }
     }
   }

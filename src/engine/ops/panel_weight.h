@@ -32,21 +32,22 @@ struct Int8Panel {
   static constexpr std::size_t kScaleBytes = kPanelOutputs * sizeof(float);
   static constexpr std::size_t kBlockBytes = kPanelOutputs * kTransformedInputs;
 
-  static constexpr std::size_t block(std::size_t index) {
+  // Always inline: a function of one name must not be compiled for several instruction sets.
+  [[gnu::always_inline]] static constexpr std::size_t block(std::size_t index) {
     return (index / kScaledBlocks + 1) * kScaleBytes + index * kBlockBytes;
   }
   /// The scales of that block and the others that have them.
-  static constexpr std::size_t scales(std::size_t index) {
+  [[gnu::always_inline]] static constexpr std::size_t scales(std::size_t index) {
     return index / kScaledBlocks * (kScaleBytes + kScaledBlocks * kBlockBytes);
   }
-  static constexpr std::size_t bytes(std::size_t blocks) {
+  [[gnu::always_inline]] static constexpr std::size_t bytes(std::size_t blocks) {
     return (blocks + kScaledBlocks - 1) / kScaledBlocks * kScaleBytes + blocks * kBlockBytes;
   }
 };
 
 /// Whether inputs share a scale.
 constexpr bool is_blocked(WeightFormat format) { return format >= WeightFormat::Q4_0; }
-/// What a row has a multiple of.
+/// What the inputs of a packed row are a multiple of.
 constexpr std::size_t block_inputs(WeightFormat format) {
   if (format == WeightFormat::Int8) return kTransformedInputs;
   return is_blocked(format) ? kBlockInputs : 1;
@@ -62,8 +63,8 @@ constexpr std::size_t block_inputs(WeightFormat format) {
 ///   Q4_1   the same with 16 minima (float16) behind the scales
 ///   Q8_0   for each 32 inputs:      16 scales (float16); 8 x 64 bytes: in byte 4 o + i of part g,
 ///                                   q + 128 of output o's input 4 g + i
-///   int8   for each 4 x 64 inputs:  16 scales (float32); 4 x 16 x 64 bytes, as those of Q8_0. At
-///                                   the end of a panel may be fewer blocks of 64
+///   int8   for each 4 x 64 inputs:  16 scales (float32); 4 x 16 x 64 bytes, as those of Q8_0. The
+///                                   last scales of a panel may be of fewer blocks
 ///
 /// Panels of fp32 and bf16 may be interleaved: of four panels the first step of each (an input, or
 /// a pair of them), then the second one of each. Four panels are one stream of memory so. Behind
@@ -141,7 +142,7 @@ void pack_panel(const float* const (&rows)[kPanelOutputs], std::size_t index, Pa
 void pack_panel(const std::byte* const (&rows)[kPanelOutputs], std::size_t index,
                 PanelWeight& weight);
 
-/// Bytes of one of ggml's blocks: 18, 20 or 34; 0 of what is none.
+/// Bytes of one of ggml's blocks: 18, 20 or 34; 0 for other formats.
 std::size_t file_block_bytes(WeightFormat format);
 
 }  // namespace muster::engine

@@ -12,9 +12,9 @@
 
 namespace muster::engine {
 
-// Rows in transformed blocks of 8 bits, as `quantize_transformed_row` makes them, in registers: a
-// step of the transform is between registers, and what stands in one is brought there by
-// transposing. Only for functions compiled for AVX512F, BW, DQ and VL.
+// Rows in transformed blocks of 8 bits, as `quantize_transformed_row` makes them, in registers: the
+// steps of the transform are between registers, two at a time, and what stands in one register is
+// brought there by transposing. Only for functions compiled for AVX512F, BW, DQ and VL.
 
 /// Two steps of the transform, between registers: of distances 2 and 1.
 [[gnu::always_inline]] inline void hadamard_of_registers(__m512 (&x)[4]) {

@@ -2,7 +2,18 @@
 where the file has no `output.weight`. Rows of the table that are looked up, keys and values are left out: they are a few in a hundred.
 """
 
-BLOCK = {"int8": 34 / 32, "bf16": 2.0, "fp32": 4.0}  # bytes of a weight; docs/decisions/022-decoder-engine.md
+import math
+
+FLOAT = {"bf16": 2, "fp32": 4}  # bytes of a weight
+INT8_INPUTS, INT8_SCALED = 64, 256  # docs/decisions/037-hadamard-int8.md
+
+
+def matrix_bytes(shape, precision):
+    """Of [outputs, inputs]; GGUF names the inputs first."""
+    inputs, outputs = int(shape[0]), math.prod(map(int, shape[1:]))
+    if precision != "int8":
+        return outputs * inputs * FLOAT[precision]
+    return outputs * (-(-inputs // INT8_INPUTS) * INT8_INPUTS + 4 * -(-inputs // INT8_SCALED))
 
 
 def bytes_per_token(path, precision):
@@ -16,7 +27,7 @@ def bytes_per_token(path, precision):
         if has_head and tensor.name == "token_embd.weight":
             continue
         is_matrix = len(tensor.shape) > 1
-        total += int(tensor.n_bytes) if precision == "own" or not is_matrix else int(tensor.n_elements) * BLOCK[precision]
+        total += int(tensor.n_bytes) if precision == "own" or not is_matrix else matrix_bytes(tensor.shape, precision)
     return total
 
 
