@@ -70,8 +70,15 @@ std::string body_text(const Json& body) {
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// What other schedulers call it is no misspelling of ours.
+std::optional<std::string> meant_action(const std::string& action) {
+  if (action == "undrain" || action == "uncordon") return "resume";
+  if (action == "cordon") return "drain";
+  return nearest_name(action, actions());
+}
+
 Error unknown_action(const std::string& action) {
-  const auto nearest = nearest_name(action, actions());
+  const auto nearest = meant_action(action);
   return {ErrorKind::InvalidArgument,
           fmt::format("muster ctl does not know {}; {}", action,
                       nearest ? fmt::format("did you mean {}?", *nearest)

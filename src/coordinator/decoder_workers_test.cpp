@@ -76,6 +76,18 @@ TEST_F(DecoderWorkersTest, AWorkerThatDiesGivesItsStreamsAwayBeforeItIsGone) {
   EXPECT_NE(notices_.find("; it had 3 replies, restart "), std::string::npos) << notices_;
 }
 
+// Whoever reads of its end reads that it is back; its first start is no news.
+TEST_F(DecoderWorkersTest, TheLogSaysThatAWorkerIsBack) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  EXPECT_EQ(notices_, "");
+  workers_->on_stream_end(0, kKilled);
+  die(0, kKilled);
+  pass(seconds(1));
+  EXPECT_EQ(notices_.find("answers as it should"), std::string::npos) << notices_;
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  EXPECT_NE(notices_.find("its new worker answers as it should"), std::string::npos) << notices_;
+}
+
 TEST_F(DecoderWorkersTest, AWorkerThatDiesWhileItDrainsIsNotStartedAgain) {
   ASSERT_NO_FATAL_FAILURE(make_ready(1));
   owed_[0] = 1;

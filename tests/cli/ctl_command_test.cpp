@@ -139,6 +139,17 @@ TEST_F(CtlCommand, ARestartSaysThatTheDeviceWaitsForMemory) {
   EXPECT_EQ(end().exit_code, 0);
 }
 
+// Words of other schedulers are no misspellings of what stands nearest to them.
+TEST_F(CtlCommand, AVerbThatIsNotKnownIsAnsweredWithTheRightOne) {
+  const std::vector<std::pair<std::string, std::string>> verbs{
+      {"undrain", "resume"}, {"uncordon", "resume"}, {"cordon", "drain"}, {"restrat", "restart"}};
+  for (const auto& [said, meant] : verbs) {
+    const auto done = muster_.run({"ctl", said, "cpu:0"});
+    EXPECT_EQ(done.exit_code, 2);
+    EXPECT_NE(done.err.find("did you mean " + meant + "?"), std::string::npos) << done.err;
+  }
+}
+
 TEST_F(CtlCommand, AWorkerThatIsKilledIsShown) {
   serve();
   ::kill(devices()[0]["decoders"][0]["pid"].get<pid_t>(), SIGKILL);
@@ -149,6 +160,7 @@ TEST_F(CtlCommand, AWorkerThatIsKilledIsShown) {
   EXPECT_EQ(ask("chat"), 200);
   EXPECT_NE(log().find("worker ended with signal 9 (Killed) from outside"), std::string::npos)
       << log();
+  EXPECT_NE(log().find("its new worker answers as it should"), std::string::npos) << log();
 }
 
 }  // namespace
