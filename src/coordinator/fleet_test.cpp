@@ -8,14 +8,17 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "base/build_info.h"
+#include "coordinator/runnable_threads.h"
 
 namespace muster {
 namespace {
@@ -200,6 +203,26 @@ TEST_F(FleetTest, APauseOutsideOfItsStepIsNoSilenceOfAWorker) {
   EXPECT_EQ(notices_, "");
   EXPECT_EQ(fleet_->groups()[0].restart_count, 0U);
   EXPECT_EQ(fleet_->texts().pending_count(), 1U);
+}
+
+// A real process that computes, and nobody says for how long.
+TEST_F(FleetTest, AWorkerThatComputesHasMoreTime) {
+  start("spin_on=1000", 1);
+  load_all();
+  submit(1);
+  ASSERT_TRUE(fleet_->loop().step(Duration{0}));
+  const auto pid = fleet_->groups()[0].pid();
+  ASSERT_TRUE(pid);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!has_runnable_thread(*pid) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  for (int i = 0; i < 100 && notices_.empty(); ++i) {
+    clock_.ahead += std::chrono::seconds(5);
+    ASSERT_TRUE(fleet_->loop().step(Duration{0}));
+  }
+  EXPECT_NE(notices_.find("but its threads are runnable"), std::string::npos) << notices_;
+  EXPECT_EQ(fleet_->groups()[0].restart_count, 0U);
 }
 
 TEST_F(FleetTest, TellsNoWorkerToExpectABatchWhereThatIsOff) {

@@ -26,6 +26,13 @@ std::optional<SentFrame> SentFrames::take(std::uint64_t id, TimePoint now) {
 void SentFrames::restart_clocks(TimePoint now) {
   for (auto& frame : frames_) {
     if (frame.running_since) frame.running_since = now;
+    frame.extension_count = 0;
+  }
+}
+
+void SentFrames::extend(std::uint64_t id) {
+  for (auto& frame : frames_) {
+    if (frame.id == id) ++frame.extension_count;
   }
 }
 

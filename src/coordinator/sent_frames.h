@@ -27,6 +27,7 @@ struct SentFrame {
   std::uint64_t longest_text = 0;  // tokens; 0: no longer than others
   TimePoint sent_at{};
   std::optional<TimePoint> running_since{};  // a lane is free for it
+  std::uint32_t extension_count = 0;         // times that more time was allowed for it
 };
 
 /// The frames that one worker group has been sent and has not answered, oldest first. The first
@@ -51,6 +52,9 @@ class SentFrames {
 
   /// Running frames are judged as if they had begun now: they were held up by something else.
   void restart_clocks(TimePoint now);
+
+  /// More time is allowed for a frame, until its clock is restarted.
+  void extend(std::uint64_t id);
 
   /// Of the time that frames have been running, what lies between `since` and `now` does not count.
   void excuse(TimePoint since, TimePoint now);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "coordinator/measuring_groups.h"
+#include "coordinator/runnable_threads.h"
 
 namespace muster {
 namespace {
@@ -80,7 +81,8 @@ WorkerFleet::WorkerFleet(FleetOptions options, FleetEvents events, const Clock& 
                    .signal = signal_,
                    .clock = clock,
                    .on_notice = [this](const std::string& sentence,
-                                       std::size_t group) { notice(sentence, group); }}),
+                                       std::size_t group) { notice(sentence, group); },
+                   .is_runnable = has_runnable_thread}),
       work_({.group_count = options_.devices.size(),
              .batch_tokens = options_.batch_tokens,
              .weights = options_.weights,

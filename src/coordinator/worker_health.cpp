@@ -1,10 +1,12 @@
-// How groups that are silent or slow are noticed, and what becomes of them. A silent one is killed;
-// a slow one lives, is given no work while its canaries are slow, and comes back by them.
+// How groups that are silent or slow are noticed, and what becomes of them. A silent one is killed,
+// on CPUs later while its threads are runnable; a slow one lives, is given no work while its
+// canaries are slow, and comes back by them.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "coordinator/worker_supervisor.h"
 
@@ -13,6 +15,12 @@ namespace {
 
 // Packing the weights of a large model from a cold disk.
 constexpr Duration kLoadAllowance = std::chrono::seconds(900);
+// A batch on CPUs is allowed as long again where a thread of the worker is runnable when its time
+// is over, but no longer than this each time, and so often at most: one that turns in circles is
+// runnable as well. At a load of 7 on two cores a worker that was well was killed for 1.0 s of
+// silence, where 1.0 s were allowed.
+constexpr Duration kExtensionMost = std::chrono::seconds(15);
+constexpr std::uint32_t kExtensionsMost = 4;
 
 /// Its new worker has loaded what it could.
 std::string why_it_is_back(ModelsTogether models) {
@@ -46,9 +54,48 @@ std::optional<Silence> WorkerSupervisor::silence(std::size_t index) const {
   if (parts_.models.is_loading(index)) next = Silence{life.last_sign, kLoadAllowance};
   for (const auto& frame : group.sent.all()) {
     if (!frame.running_since) continue;
-    next = earlier(next, {*frame.running_since, batch_allowance(index, frame)});
+    next = earlier(next, batch_silence(index, frame));
   }
   return next;
+}
+
+Silence WorkerSupervisor::batch_silence(std::size_t index, const SentFrame& frame) const {
+  const auto usual = batch_allowance(index, frame);
+  const auto more = std::min(usual, kExtensionMost) * frame.extension_count;
+  // A prediction may be hours.
+  return {*frame.running_since, usual > Duration::max() - more ? usual : usual + more};
+}
+
+// Any of its threads: which of them computes which batch is not known here.
+bool WorkerSupervisor::extend_silence(std::size_t index, TimePoint now) {
+  auto& group = groups_[index];
+  const auto& life = group.life;
+  if (life.leader().kind != DeviceKind::Cpu || !life.is_greeted || life.is_probing) return false;
+  if (parts_.models.is_loading(index)) return false;
+  const auto is_late = [&](const SentFrame& frame) {
+    const auto silent = batch_silence(index, frame);
+    return now - silent.since > silent.allowed;
+  };
+  std::vector<SentFrame> late;
+  for (const auto& frame : group.sent.all()) {
+    if (!frame.running_since || !is_late(frame)) continue;
+    if (frame.kind != FrameKind::Batch) return false;
+    late.push_back(frame);
+  }
+  if (std::none_of(group.pids.begin(), group.pids.end(), parts_.is_runnable)) return false;
+  for (auto& frame : late) {
+    const bool is_first = frame.extension_count == 0;
+    while (is_late(frame)) {
+      if (++frame.extension_count > kExtensionsMost) return false;
+      group.sent.extend(frame.id);
+    }
+    if (is_first) {
+      notice(index, fmt::format("no sign of life for {:.1f} s, but its threads are runnable: the "
+                                "machine may be short of CPUs; it has more time",
+                                seconds(now - *frame.running_since)));
+    }
+  }
+  return !late.empty();
 }
 
 Duration WorkerSupervisor::batch_allowance(std::size_t index, const SentFrame& frame) const {
@@ -70,6 +117,7 @@ Duration WorkerSupervisor::batch_allowance(std::size_t index, const SentFrame& f
 void WorkerSupervisor::check_silence(std::size_t index, TimePoint now) {
   const auto silent = silence(index);
   if (!silent || now - silent->since <= silent->allowed) return;
+  if (extend_silence(index, now)) return;
   notice(index,
          fmt::format("no sign of life for {:.1f} s, where {:.1f} s are allowed; it is killed",
                      seconds(now - silent->since), seconds(silent->allowed)));

@@ -78,6 +78,8 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
     const Clock& clock;
     /// A sentence for people, about a group.
     std::function<void(const std::string& sentence, std::size_t group)> on_notice;
+    /// Whether a process computes, or would if it had a CPU.
+    std::function<bool(pid_t)> is_runnable;
   };
 
   WorkerSupervisor(Options options, Parts parts);
@@ -194,6 +196,8 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
 
   // worker_health.cpp
   std::optional<Silence> silence(std::size_t index) const;
+  Silence batch_silence(std::size_t index, const SentFrame& frame) const;
+  bool extend_silence(std::size_t index, TimePoint now);
   Duration batch_allowance(std::size_t index, const SentFrame& frame) const;
   void check_silence(std::size_t index, TimePoint now);
   void check_slowness(std::size_t index, TimePoint now);

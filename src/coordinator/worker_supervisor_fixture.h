@@ -37,9 +37,9 @@ class WorkerSupervisorTest : public testing::Test, protected GroupClient {
                                 .models = *models_,
                                 .signal = signal_,
                                 .clock = clock_,
-                                .on_notice = [this](const std::string& sentence, std::size_t) {
-                                  notices_ += sentence + "\n";
-                                }});
+                                .on_notice = [this](const std::string& sentence,
+                                                    std::size_t) { notices_ += sentence + "\n"; },
+                                .is_runnable = [this](pid_t) { return is_runnable_; }});
     ASSERT_TRUE(supervisor_->start());
   }
 
@@ -137,6 +137,7 @@ class WorkerSupervisorTest : public testing::Test, protected GroupClient {
   std::vector<std::pair<std::size_t, GroupLoss>> lost_;
   std::size_t frame_count_ = 0;
   std::string notices_;
+  bool is_runnable_ = false;
 };
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 //   fail_on=103   answers Failed on a batch that holds this token id
 //   nan_on=103    answers with rows of NaN for texts that hold this token id
 //   hang_on=103   stops answering on a batch that holds this token id
+//   spin_on=103   computes for ever on a batch that holds this token id
 //   oom_above=64  answers ResourceExhausted to batches of more tokens
 //   full_on=103   likewise to a batch that holds this token id
 //   exit_at_start says a last word and exits with 3 before it greets
@@ -134,6 +135,10 @@ Status answer(const Orders& orders, Models& models, std::uint64_t id, const Batc
   }
   if (is_ordered(orders, "abort_on", batch)) std::abort();
   if (is_ordered(orders, "hang_on", batch)) ::raise(SIGSTOP);
+  if (is_ordered(orders, "spin_on", batch)) {
+    for (volatile bool is_on = true; is_on;) {
+    }
+  }
   if (is_ordered(orders, "fail_on", batch)) {
     return send(MessageType::Failed, id, encode(Failed{{ErrorKind::Internal, "told to fail"}}));
   }
