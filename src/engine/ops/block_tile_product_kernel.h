@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +9,7 @@
 #include "engine/ops/panel_product.h"
 #include "engine/ops/panel_product_kernel.h"
 #include "engine/ops/tile_strips.h"
+#include "engine/ops/tile_sums.h"
 
 namespace muster::engine {
 
@@ -52,8 +52,7 @@ struct BlockStrip {
   std::size_t block_count = 0;  // of a row
 };
 
-/// Integer sums of one block, [panels][32 rows][16], by tiles 0 to 3; rows in 4 and 5, quants in 6
-/// and 7.
+/// Integer sums of one block.
 template <WeightFormat kFormat, int kRowTiles, int kPanels>
 [[gnu::always_inline]] inline void sum_tile_block(const BlockStrip& strip,
                                                   const std::byte* const (&panels)[kPanels],
@@ -61,30 +60,12 @@ template <WeightFormat kFormat, int kRowTiles, int kPanels>
                                                   std::int32_t (&sums)[kPanels][512]) {
   using Layout = BlockLayout<kFormat>;
   alignas(64) std::byte room[kPanels][Layout::kIsBytes ? 1 : Layout::kQuants];
-  const std::size_t stride = strip.block_count * sizeof(ActivationBlock);
-  const auto* rows = strip.x->blocks[strip.row * strip.block_count + block].quants;
-  tile_zero<0>();
-  tile_load<6>(block_quants<kFormat>(panels[0], room[0]), kTileRowBytes);
-  tile_load<4>(rows, stride);
-  tile_add_signed_unsigned<0, 4, 6>();
-  tile_store<0>(sums[0], kTileRowBytes);
-  if constexpr (kPanels == 2) {
-    tile_zero<1>();
-    tile_load<7>(block_quants<kFormat>(panels[1], room[1]), kTileRowBytes);
-    tile_add_signed_unsigned<1, 4, 7>();
-    tile_store<1>(sums[1], kTileRowBytes);
+  const std::byte* quants[kPanels];
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    quants[p] = block_quants<kFormat>(panels[p], room[p]);
   }
-  if constexpr (kRowTiles == 2) {
-    tile_zero<2>();
-    tile_load<5>(rows + kTileRows * stride, stride);
-    tile_add_signed_unsigned<2, 5, 6>();
-    tile_store<2>(sums[0] + 256, kTileRowBytes);
-    if constexpr (kPanels == 2) {
-      tile_zero<3>();
-      tile_add_signed_unsigned<3, 5, 7>();
-      tile_store<3>(sums[1] + 256, kTileRowBytes);
-    }
-  }
+  sum_byte_tiles<kRowTiles>(quants, strip.x->blocks[strip.row * strip.block_count + block].quants,
+                            strip.block_count * sizeof(ActivationBlock), sums);
 }
 
 /// totals += the block's sums, scaled.
@@ -128,29 +109,15 @@ void multiply_block_tiles(const PanelWeight& weight, std::size_t panel, const Bl
   alignas(64) std::int32_t sums[kPanels][512];
   alignas(64) float totals[kPanels][512];
   const std::byte* panels[kPanels];
-  for (std::size_t p = 0; p < kPanels; ++p) {
-    panels[p] = weight.panel(panel + p);
-    const auto first = weight.bias() == nullptr
-                           ? Simd::broadcast(0)
-                           : Simd::load(weight.bias() + (panel + p) * kPanelOutputs);
-    for (std::size_t i = 0; i < strip.row_count; ++i) {
-      Simd::store(totals[p] + i * kPanelOutputs, first);
-    }
-  }
+  for (std::size_t p = 0; p < kPanels; ++p) panels[p] = weight.panel(panel + p);
+  begin_tile_sums<Simd>(weight, panel, strip.row_count, totals);
   for (std::size_t block = 0; block < strip.block_count; ++block) {
     for (const auto* from : panels) fetch<Layout::kBytes>(from, kFetchAhead);
     sum_tile_block<kFormat, kRowTiles, kPanels>(strip, panels, block, sums);
     scale_tile_block<Simd, kFormat, kPanels>(strip, panels, block, sums, totals);
     for (auto& from : panels) from += Layout::kBytes;
   }
-  for (std::size_t p = 0; p < kPanels; ++p) {
-    const std::size_t column = (panel + p) * kPanelOutputs;
-    const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
-    for (std::size_t i = 0; i < strip.row_count; ++i) {
-      put_sums<Simd>(Simd::load(totals[p] + i * kPanelOutputs), column_count, out.adds,
-                     out.at(strip.row + i, column));
-    }
-  }
+  put_tile_sums<Simd>(totals, weight, panel, strip.row, strip.row_count, out);
 }
 
 /// `Product` of tile_strips.h.

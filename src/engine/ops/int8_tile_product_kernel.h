@@ -9,6 +9,7 @@
 #include "engine/ops/panel_product.h"
 #include "engine/ops/panel_product_kernel.h"
 #include "engine/ops/tile_strips.h"
+#include "engine/ops/tile_sums.h"
 
 namespace muster::engine {
 
@@ -26,36 +27,6 @@ struct Int8TileSums {
   alignas(64) float scaled[kPanels][512];  // of the blocks that share a scale
   alignas(64) float totals[kPanels][512];
 };
-
-/// Integer sums of one block by tiles 0 to 3; rows in 4 and 5, quants in 6 and 7. rows: the first
-/// row's block, the next one `stride` bytes behind.
-template <int kRowTiles, int kPanels>
-[[gnu::always_inline]] inline void sum_int8_tiles(const std::byte* const (&blocks)[kPanels],
-                                                  const std::int8_t* rows, std::size_t stride,
-                                                  std::int32_t (&sums)[kPanels][512]) {
-  tile_zero<0>();
-  tile_load<6>(blocks[0], kTileRowBytes);
-  tile_load<4>(rows, stride);
-  tile_add_signed_unsigned<0, 4, 6>();
-  tile_store<0>(sums[0], kTileRowBytes);
-  if constexpr (kPanels == 2) {
-    tile_zero<1>();
-    tile_load<7>(blocks[1], kTileRowBytes);
-    tile_add_signed_unsigned<1, 4, 7>();
-    tile_store<1>(sums[1], kTileRowBytes);
-  }
-  if constexpr (kRowTiles == 2) {
-    tile_zero<2>();
-    tile_load<5>(rows + kTileRows * stride, stride);
-    tile_add_signed_unsigned<2, 5, 6>();
-    tile_store<2>(sums[0] + 256, kTileRowBytes);
-    if constexpr (kPanels == 2) {
-      tile_zero<3>();
-      tile_add_signed_unsigned<3, 5, 7>();
-      tile_store<3>(sums[1] + 256, kTileRowBytes);
-    }
-  }
-}
 
 /// `Product` of tile_strips.h.
 template <typename Simd>
@@ -77,7 +48,7 @@ struct Int8Tiles {
     const std::size_t block_count = weight.in_size() / kTransformedInputs;
     const TransformedBlock* of_rows = x.transformed + row * block_count;
     Int8TileSums<kPanels> sums;
-    begin_totals(panel, row_count, sums);
+    begin_tile_sums<Simd>(weight, panel, row_count, sums.totals);
     for (std::size_t begin = 0; begin < block_count; begin += kScaledBlocks) {
       const std::size_t behind = std::min(begin + kScaledBlocks, block_count);
       for (std::size_t b = begin; b < behind; ++b) {
@@ -86,29 +57,16 @@ struct Int8Tiles {
           blocks[p] = weight.panel(panel + p) + Int8Panel::block(b);
           fetch<Int8Panel::bytes(1)>(blocks[p] - Int8Panel::kScaleBytes, kFetchAhead);
         }
-        sum_int8_tiles<kRowTiles>(blocks, of_rows[b].quants, block_count * sizeof(TransformedBlock),
+        sum_byte_tiles<kRowTiles>(blocks, of_rows[b].quants, block_count * sizeof(TransformedBlock),
                                   sums.of_block);
         scale_block(of_rows + b, block_count, row_count, b == begin, sums);
       }
       add_scaled(panel, begin, row_count, sums);
     }
-    put(panel, row, row_count, sums);
+    put_tile_sums<Simd>(sums.totals, weight, panel, row, row_count, out);
   }
 
  private:
-  template <int kPanels>
-  [[gnu::always_inline]] void begin_totals(std::size_t panel, std::size_t row_count,
-                                           Int8TileSums<kPanels>& sums) const {
-    for (std::size_t p = 0; p < kPanels; ++p) {
-      const auto first = weight.bias() == nullptr
-                             ? Simd::broadcast(0)
-                             : Simd::load(weight.bias() + (panel + p) * kPanelOutputs);
-      for (std::size_t i = 0; i < row_count; ++i) {
-        Simd::store(sums.totals[p] + i * kPanelOutputs, first);
-      }
-    }
-  }
-
   /// scaled += the block's sums less what their quants' middle is too much, times each row's scale.
   template <int kPanels>
   [[gnu::always_inline]] void scale_block(const TransformedBlock* of_row, std::size_t row_blocks,
@@ -139,19 +97,6 @@ struct Int8Tiles {
         float* total = sums.totals[p] + i * kPanelOutputs;
         const auto scaled = Simd::load(sums.scaled[p] + i * kPanelOutputs);
         Simd::store(total, Simd::multiply_add(scaled, scales, Simd::load(total)));
-      }
-    }
-  }
-
-  template <int kPanels>
-  [[gnu::always_inline]] void put(std::size_t panel, std::size_t row, std::size_t row_count,
-                                  const Int8TileSums<kPanels>& sums) const {
-    for (std::size_t p = 0; p < kPanels; ++p) {
-      const std::size_t column = (panel + p) * kPanelOutputs;
-      const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
-      for (std::size_t i = 0; i < row_count; ++i) {
-        put_sums<Simd>(Simd::load(sums.totals[p] + i * kPanelOutputs), column_count, out.adds,
-                       out.at(row + i, column));
       }
     }
   }
