@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <iostream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -88,9 +89,20 @@ CommandSpec generate_spec() {
   };
 }
 
+// As much as a chat template may write; no context is so long.
+constexpr std::size_t kPromptBytesMost = std::size_t{16} << 20U;
+
 // All of standard input, without the end of its last line.
 Result<std::string> prompt_of_stdin() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  std::string text;
+  std::array<char, 16 * 1024> piece{};
+  while (std::cin) {
+    std::cin.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    text.append(piece.data(), static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() <= kPromptBytesMost) continue;
+    return Error{ErrorKind::InvalidArgument,
+                 "-p - takes the prompt from standard input: more than 16 MiB came"};
+  }
   if (text.ends_with('\n')) text.pop_back();
   if (text.empty()) {
     return Error{ErrorKind::InvalidArgument,

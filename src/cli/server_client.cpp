@@ -75,15 +75,22 @@ Result<ServerClient> ServerClient::open(const CommandContext& context,
   ServerClient client;
   client.http = MUSTER_TRY(HttpClient::open(access.url, access.http));
   client.headers = std::move(access.headers);
+  client.is_assumed = !context.arguments.value("--server");
   return client;
 }
 
 Result<std::string> ServerClient::call(std::string_view method, std::string_view target,
                                        const std::string& body) {
-  auto answer = MUSTER_TRY(http->call(method, target, headers, body));
-  if (answer.status >= 200 && answer.status <= 299) return std::move(answer.body);
-  auto error = server_error(answer.status, answer.body);
-  const auto id = answer.header("X-Request-Id").value_or("");
+  auto answer = http->call(method, target, headers, body);
+  if (!answer) {
+    auto error = answer.error();
+    const bool is_elsewhere = is_assumed && error.kind == ErrorKind::Unavailable;
+    if (is_elsewhere) error.message += "; --server URL names a server that listens elsewhere";
+    return error;
+  }
+  if (answer->status >= 200 && answer->status <= 299) return std::move(answer->body);
+  auto error = server_error(answer->status, answer->body);
+  const auto id = answer->header("X-Request-Id").value_or("");
   if (is_request_id(id)) error.message += fmt::format(" (request {})", id);
   return error;
 }

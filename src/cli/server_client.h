@@ -26,7 +26,8 @@ Result<ServerAccess> server_access(const CommandContext& context);
 /// A connection to the server that the command names, with what it needs to be let in.
 struct ServerClient {
   std::unique_ptr<HttpClient> http;
-  HttpHeaders headers;  // of every request
+  HttpHeaders headers;      // of every request
+  bool is_assumed = false;  // the command does not say where the server is
 
   /// answer_limit: of a call; nullopt: as HttpClientOptions has it.
   /// Errors: those of HttpClient::open, NotFound (no such key file).

@@ -219,6 +219,8 @@ bool DecoderStreams::take(std::size_t group, StreamId id) {
 std::size_t DecoderStreams::on_lost(std::size_t group, const DecoderLoss& loss) {
   prefixes_.forget(group);
   groups_[group].owed.clear();
+  // Its successor, which may start before these are sent, has never heard of them.
+  std::erase_if(cancelled_, [group](const auto& one) { return one.first == group; });
   const auto lost = std::exchange(groups_[group].streams, {});
   for (const auto id : lost) {
     auto& stream = streams_.at(id);

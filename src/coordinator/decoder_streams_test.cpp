@@ -3,6 +3,7 @@
 #include "coordinator/decoder_streams.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
@@ -118,6 +119,24 @@ TEST_F(DecoderStreamsTest, RestartsByAnOperatorFailNoStream) {
   fleet_->workers().restart(0);
   run();
   EXPECT_EQ(tokens_[id], counted(11, 3)) << failures_[id];
+}
+
+// One step sees that it is gone and starts the next one, which would answer for what it never had,
+// in place of its canary.
+TEST_F(DecoderStreamsTest, WhatIsCancelledWithADeadWorkerIsNotToldToTheNextOne) {
+  asks_canary_ = true;
+  start("wait_at=1");
+  const auto id = fleet_->submit({.ids = {10}, .token_limit = 9});
+  run_until([&] { return tokens_.count(id) > 0; });
+  const auto pid = *fleet_->groups()[0].pid;
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  siginfo_t gone{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &gone, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(fleet_->cancel(id));
+  ASSERT_TRUE(step());
+  EXPECT_EQ(fleet_->groups()[0].restart_count, 1U) << "at once";
+  run_until([&] { return fleet_->is_ready(); });
+  EXPECT_EQ(fleet_->groups()[0].restart_count, 1U) << notices_;
 }
 
 // All that was asked for has come: the stream is at its end, and the worker is not trusted.

@@ -123,7 +123,9 @@ Result<std::vector<TokenId>> Conversation::ids_of(const std::vector<ChatMessage>
                     inside_->template_variables);
   const auto rendered = MUSTER_TRY(inside_->prompt_template.render(input));
   const auto scratch = text.tokenizer->make_scratch();
-  return encode_rendered(*text.tokenizer, rendered, *scratch);
+  auto ids = encode_rendered(*text.tokenizer, rendered, *scratch);
+  if (!ids.empty()) return ids;
+  return Error{ErrorKind::InvalidArgument, "the chat template makes nothing of this conversation"};
 }
 
 Result<std::vector<TokenId>> Conversation::fitting_ids(const ReplySettings& settings,

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <utility>
 
 #include "base/build_info.h"
@@ -26,8 +25,7 @@ namespace muster {
 namespace {
 
 constexpr Duration kStepTime = std::chrono::milliseconds(100);
-// A chat template puts no more around a prompt; the cache is made for the longest prompt that the
-// text can be, which has no more tokens than bytes.
+// What a chat template puts around a prompt, beside its variables.
 constexpr std::uint64_t kTemplateTokensMost = 2048;
 constexpr std::uint64_t kBlockTokens = 16;
 
@@ -36,19 +34,21 @@ std::uint64_t token_bytes(const GenerateOptions& options, const DecoderSpec& spe
 }
 
 std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spec) {
-  const std::uint64_t tokens = options.prompt.size() + options.system.value_or("").size() +
-                               kTemplateTokensMost + options.token_limit;
-  const std::uint64_t most = std::min<std::uint64_t>(tokens, spec.length_max) + kBlockTokens;
+  const auto most = generate_tokens_most(options, spec.length_max) + kBlockTokens;
   return most * token_bytes(options, spec);
 }
 
-Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text) {
+// Of one that is too long no more is read than tells so: a frame to a worker has a limit, too.
+Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text,
+                                        std::uint32_t length_max) {
   auto encoder =
       MUSTER_TRY(PromptEncoder::make(text, {.is_raw = options.is_raw,
                                             .system = options.system,
                                             .now_unix = static_cast<std::int64_t>(unix_seconds()),
                                             .template_variables = options.template_variables}));
-  return encoder.encode(options.prompt, std::numeric_limits<std::uint32_t>::max());
+  auto ids = MUSTER_TRY(encoder.encode(options.prompt, length_max));
+  if (ids.size() >= length_max) return prompt_too_long(length_max);
+  return ids;
 }
 
 /// The proportional set size of a process. Source: Linux, Documentation/filesystems/proc.rst,
@@ -137,6 +137,16 @@ Status check_prompt_text(const char* what, std::string_view text) {
   return Error{ErrorKind::InvalidArgument, fmt::format("{} is not UTF-8 at byte {}", what, *at)};
 }
 
+// A text has no more tokens than bytes, and neither has what a template writes of its variables.
+std::uint64_t generate_tokens_most(const GenerateOptions& options, std::uint32_t length_max) {
+  std::uint64_t tokens = options.prompt.size() + options.system.value_or("").size() +
+                         kTemplateTokensMost + options.token_limit;
+  if (!options.template_variables.empty()) {
+    tokens += template_variables_json(options.template_variables).size();
+  }
+  return std::min<std::uint64_t>(tokens, length_max);
+}
+
 std::string_view generate_end_name(GenerateEnd end) {
   switch (end) {
     case GenerateEnd::StopToken:
@@ -176,7 +186,7 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
   const auto text = MUSTER_TRY(load_decoder_text(options.source));
   Reply reply{.text = ReplyText(*text.tokenizer, options.is_raw, std::move(stops), events.on_text)};
   watch.reply = &reply;
-  auto ids = MUSTER_TRY(prompt_ids(options, text));
+  auto ids = MUSTER_TRY(prompt_ids(options, text, spec.length_max));
   auto& report = watch.report;
   report.prompt_tokens = static_cast<std::uint32_t>(ids.size());
   const auto asked_at = clock.now();

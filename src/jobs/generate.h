@@ -95,6 +95,10 @@ struct GenerateEvents {
 /// Errors: InvalidArgument for what is not UTF-8: "the prompt is not UTF-8 at byte 3".
 Status check_prompt_text(const char* what, std::string_view text);
 
+/// Tokens of the prompt and its reply at most, as is known before they are made: its worker gets a
+/// cache for so many. Threads: pure.
+std::uint64_t generate_tokens_most(const GenerateOptions& options, std::uint32_t length_max);
+
 /// Continues one prompt on one device, and survives the death of its worker.
 ///
 /// `cancelled` is looked at between tokens: the reply then ends there, as Interrupted.

@@ -37,6 +37,18 @@ TEST(GenerateText, RefusesAnEmptyPromptBeforeAWorkerIsStarted) {
   EXPECT_EQ(error_of({}), "the prompt is empty: there is nothing to continue");
 }
 
+// A token for each byte of 5 and 3 and of {"a": 1}, 2,048 for the template, and 100 of the reply.
+TEST(GenerateText, ItsCacheHasRoomForTheTemplatesVariables) {
+  GenerateOptions options;
+  options.prompt = "12345";
+  options.system = "123";
+  options.token_limit = 100;
+  EXPECT_EQ(generate_tokens_most(options, 1'000'000), 2156U);
+  options.template_variables.emplace_back("a", ChatValue(std::int64_t{1}));
+  EXPECT_EQ(generate_tokens_most(options, 1'000'000), 2164U);
+  EXPECT_EQ(generate_tokens_most(options, 2000), 2000U) << "the context has no more";
+}
+
 /// A decoder that counts: behind "x" come "y", "z" and the first byte of "é", which is no whole
 /// character at the limit and is shown as one (stand_ins/counting_worker).
 class CountedText : public testing::Test {
@@ -74,6 +86,20 @@ TEST_F(CountedText, AStopStringThatIsWholeOnlyAtTheEndIsTold) {
   EXPECT_EQ(text_, "yz");
   EXPECT_EQ(report->end, GenerateEnd::StopString);
   EXPECT_EQ(report->reply_tokens, 3U);
+}
+
+// Where it is refused here no worker is sent what may be too long for a frame.
+TEST_F(CountedText, APromptThatFillsTheContextIsRefused) {
+  GenerateOptions options;
+  options.source = folder_;
+  options.prompt = std::string(128, 'a');
+  options.worker_program = counting_worker();
+  for (const bool is_raw : {true, false}) {
+    options.is_raw = is_raw;
+    EXPECT_EQ(error_of(options),
+              "the context is 128 tokens, prompt and reply together, and the prompt has as many or "
+              "more");
+  }
 }
 
 // By hand, of 67 ids and width 32: the table in float32, and 8 bytes for each element of the norms,

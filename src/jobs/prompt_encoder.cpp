@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "chat/chat_message.h"
 
 namespace muster {
@@ -16,6 +17,10 @@ bool begins_with_system(const ChatValue::List& messages) {
   if (messages.empty()) return false;
   const auto* role = messages.front().find("role");
   return role != nullptr && role->as_text() != nullptr && *role->as_text() == "system";
+}
+
+Error nothing_to_continue() {
+  return {ErrorKind::InvalidArgument, "the prompt is empty: there is nothing to continue"};
 }
 
 }  // namespace
@@ -40,14 +45,14 @@ PromptEncoder::PromptEncoder(const DecoderText& text, PromptForm form,
 
 Result<std::vector<TokenId>> PromptEncoder::encode(std::string_view prompt,
                                                    std::uint32_t length_most) {
-  if (prompt.empty()) {
-    return Error{ErrorKind::InvalidArgument, "the prompt is empty: there is nothing to continue"};
-  }
+  if (prompt.empty()) return nothing_to_continue();
   if (!template_) {
     const auto& tokenizer = *text_->tokenizer;
     std::vector<TokenId> ids;
     tokenizer.encode(prompt, std::max(length_most, tokenizer.special_token_count() + 1), *scratch_,
                      ids);
+    // A tokenizer may leave out all of a text; a worker that was given no token would end.
+    if (ids.empty()) return nothing_to_continue();
     return ids;
   }
   std::vector<ChatMessage> messages;
@@ -82,6 +87,13 @@ Result<std::vector<TokenId>> PromptEncoder::encode_turns(ChatValue messages,
   text_->tokenizer->encode_content(rendered, length_most, *scratch_, ids);
   if (!ids.empty()) return ids;
   return Error{ErrorKind::InvalidArgument, "the chat template makes nothing of this prompt"};
+}
+
+Error prompt_too_long(std::uint32_t length_max) {
+  return {ErrorKind::InvalidArgument,
+          fmt::format("the context is {} tokens, prompt and reply together, and the prompt has as "
+                      "many or more",
+                      with_thousands(length_max))};
 }
 
 bool shows_date(const DecoderText& text) {

@@ -59,6 +59,9 @@ class PromptEncoder {
   std::unique_ptr<Tokenizer::Scratch, void (*)(Tokenizer::Scratch*)> scratch_;
 };
 
+/// InvalidArgument, for a prompt that leaves a context of `length_max` tokens no room for a reply.
+Error prompt_too_long(std::uint32_t length_max);
+
 /// Whether a chat template of the model asks for the date.
 bool shows_date(const DecoderText& text);
 

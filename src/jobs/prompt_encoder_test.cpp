@@ -68,6 +68,14 @@ TEST_F(PromptEncoderTest, LeavesARawPromptAsItIs) {
             "messages need the chat template, which --raw leaves out");
 }
 
+// The vocabulary has no capital letters, and none that stands for what it lacks.
+TEST_F(PromptEncoderTest, ARawPromptOfWhichNoTokenIsMadeIsEmpty) {
+  const auto ids = encoder({.is_raw = true}).encode("Z", 100);
+  EXPECT_EQ(shown(ids), "the prompt is empty: there is nothing to continue");
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().kind, ErrorKind::InvalidArgument);
+}
+
 TEST_F(PromptEncoderTest, ReadsOfALongPromptOnlyTheBeginning) {
   EXPECT_EQ(encoder().encode(std::string(1000, 'a'), 10)->size(), 10U);
   EXPECT_EQ(encoder({.is_raw = true}).encode(std::string(1000, 'a'), 10)->size(), 10U);

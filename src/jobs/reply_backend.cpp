@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/build_info.h"
-#include "base/text.h"
 #include "jobs/reply_line.h"
 #include "jobs/reply_seed.h"
 
@@ -148,13 +147,7 @@ void ReplyBackend::give(const WindowRecord& record) {
                                     : encoder_->encode(prompt, length_max_);
   if (!ids) return sink_.on_failed(record.key, ids.error());
   const auto count = static_cast<std::uint32_t>(ids->size());
-  if (count >= length_max_) {
-    return sink_.on_failed(
-        record.key, {ErrorKind::InvalidArgument,
-                     fmt::format("the context is {} tokens, prompt and reply together, and the "
-                                 "prompt has as many or more",
-                                 with_thousands(length_max_))});
-  }
+  if (count >= length_max_) return sink_.on_failed(record.key, prompt_too_long(length_max_));
   sink_.on_tokens(record.key, {.token_count = count, .is_truncated = false});
   auto sampling = options_.sampling;
   sampling.seed = reply_seed(sampling.seed, record.number);

@@ -10,6 +10,7 @@
 #include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -61,6 +62,17 @@ Result<FoundModel> found_at(const std::filesystem::path& source) {
   return found;
 }
 
+// A tuned model has the shape of the one that its name begins with: Qwen2.5-7B-Instruct. The
+// longest such name.
+std::optional<std::string> base_of(const std::string& wanted,
+                                   const std::vector<std::string>& names) {
+  std::optional<std::string> base;
+  for (const auto& name : names) {
+    if (wanted.starts_with(name + "-") && (!base || name.size() > base->size())) base = name;
+  }
+  return base;
+}
+
 Error not_found(std::string_view name) {
   const auto nearest = nearest_in_catalogue(name, 3);
   const auto cache = hub_cache();
@@ -100,7 +112,8 @@ std::vector<std::string> nearest_in_catalogue(std::string_view name, std::size_t
     for (const auto& model : models) {
       for (const auto& one : names_of(model)) names.push_back(behind_slash(one));
     }
-    const auto next = nearest_name(wanted, names);
+    auto next = base_of(wanted, names);
+    if (!next) next = nearest_name(wanted, names);
     if (!next) break;
     nearest.push_back(*next);
     std::erase_if(models, [&](const auto& model) {

@@ -101,6 +101,13 @@ TEST(ModelCatalogue, TheNearestNamesComeFirst) {
   EXPECT_TRUE(nearest_in_catalogue("zzzzzzzzzzzzzzzz", 3).empty());
 }
 
+TEST(ModelCatalogue, ATunedModelIsNearToItsBase) {
+  EXPECT_EQ(nearest_in_catalogue("Qwen/Qwen2.5-7B-Instruct", 1),
+            std::vector<std::string>{"qwen2.5-7b"});
+  EXPECT_EQ(nearest_in_catalogue("meta-llama/Meta-Llama-3-8B-Instruct", 1),
+            std::vector<std::string>{"meta-llama-3-8b"});
+}
+
 class FindAndDescribeTest : public testing::Test {
  protected:
   FindAndDescribeTest()

@@ -152,7 +152,10 @@ ApiResult<std::optional<Duration>> deadline_of(Exchange& exchange) {
 ApiStatus complete(Exchange& exchange, CallOptions& options) {
   // The service behind these routes does not know of the decoders.
   if (exchange.state().generation.has_model(options.model)) {
-    return wrong_task(options.model, "generates", "/v1/chat/completions or /v1/completions");
+    const bool is_ollamas = exchange.route().errors == ErrorForm::Ollama;
+    return wrong_task(
+        options.model, "generates",
+        is_ollamas ? "/api/chat or /api/generate" : "/v1/chat/completions or /v1/completions");
   }
   options.caller = exchange.caller_name;
   exchange.model = options.model;

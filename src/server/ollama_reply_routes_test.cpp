@@ -190,7 +190,11 @@ TEST_F(OllamaReplies, NoPromptAsksForTheModelToBeThere) {
   EXPECT_EQ(post("/api/chat", R"({"model":"none"})").status, 404);
   const auto embeds = post("/api/generate", R"({"model":"tiny"})");
   EXPECT_EQ(embeds.status, 400);
-  EXPECT_EQ(said(embeds), "Invalid 'model': tiny embeds; ask it at /v1/embeddings.");
+  EXPECT_EQ(said(embeds), "Invalid 'model': tiny embeds; ask it at /api/embed.");
+  const auto generates = post("/api/embed", R"({"model":"chat","input":"x"})");
+  EXPECT_EQ(generates.status, 400);
+  EXPECT_EQ(said(generates),
+            "Invalid 'model': chat generates; ask it at /api/chat or /api/generate.");
 }
 
 TEST_F(OllamaReplies, WhatIsWrongIsSaidInOllamasForm) {

@@ -34,8 +34,9 @@ class PromptGroup : public std::enable_shared_from_this<PromptGroup> {
     has_begun_ = true;
   }
 
+  // From the last one, so that their key's turn is charged for none that waited.
   void cancel() {
-    for (const auto id : ids_) service_.cancel(id);
+    for (auto id = ids_.rbegin(); id != ids_.rend(); ++id) service_.cancel(*id);
   }
 
  private:

@@ -4,11 +4,18 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "coordinator/decoder_fixture.h"
+#include "server/exchange_fixture.h"
 #include "server/generation_fixture.h"
 
 namespace muster {
@@ -130,6 +137,74 @@ TEST_F(PromptGroupTest, AKeysLimitIsAskedOnceForAllPrompts) {
   EXPECT_EQ(ask(R"(["a","b"])"), 429) << "one is left";
   EXPECT_EQ(ask(R"(["a"])"), 200) << "and is left still";
   EXPECT_EQ(ask(R"(["a"])"), 429);
+}
+
+/// Groups on a service whose loop runs in the test's own thread. Its device has places for three
+/// replies, which have no end.
+class PromptGroupTurns : public ExchangeFixture {
+ protected:
+  PromptGroupTurns() {
+    write_counting_decoder(folder_ / "counting");
+    ::setenv("COUNTING_WORKER", "wait_at=1", 1);
+    options_.models.clear();
+    options_.decoders = {{.name = "chat", .model = (folder_ / "counting").string()}};
+    options_.devices.resize(1);
+    options_.replies_at_once = 3;
+    options_.admission.queue_budget = std::chrono::hours(1);
+    decoder_program_ = counting_worker();
+  }
+  ~PromptGroupTurns() override { ::unsetenv("COUNTING_WORKER"); }
+
+  void run_until(const std::function<bool()>& is_so) {
+    bool is_late = false;
+    const auto patience = loop_.timer([&] { is_late = true; });
+    patience->set(clock_.now() + std::chrono::seconds(60));
+    std::function<void()> look = [&] {
+      if (is_late || is_so()) return loop_.stop();
+      loop_.post(look);
+    };
+    loop_.post(look);
+    loop_.run();
+    ASSERT_FALSE(is_late) << "what was waited for has not come; told: " << told_;
+  }
+
+  // Prompts of one request, once they are with the fleet; what is returned cancels them. The name
+  // is told for each that a device has begun with.
+  std::function<void()> ask(const std::string& caller, char name, std::size_t count = 1) {
+    GenerationSink events{
+        .on_part = [this, name](const ReplyPart&, const GenerationUsage&) { told_ += name; },
+        .on_choice_end = [](std::uint32_t, FinishReason) {},
+        .on_end = [](const GenerationEnd&) {},
+        .on_failed = [](const CallError& error) { ADD_FAILURE() << error.error.message; }};
+    const GenerationCall one{.model = "chat", .caller = caller, .text = "a"};
+    const auto before = generation_->status().prompt_token_count;
+    auto cancel =
+        begin_replies(exchange(), std::vector<GenerationCall>(count, one), std::move(events));
+    run_until([&] { return generation_->status().prompt_token_count == before + count; });
+    return cancel;
+  }
+
+  std::string told_;
+};
+
+// Each counts 100 tokens. What "b" has asked for and taken back again costs it nothing: its next
+// one goes before the second of "a".
+TEST_F(PromptGroupTurns, AGroupThatIsCancelledBeforeItsTurnIsNotCharged) {
+  run_until([this] { return generation_->is_ready(); });
+  const auto first = ask("a", 'r');
+  const auto second = ask("a", 'r');
+  ask("a", 'r');
+  run_until([this] { return told_ == "rrr"; });
+  ask("a", 'a');
+  const auto cancel = ask("b", '-', 3);
+  cancel();
+  ask("b", 'b');
+  ask("a", 'A');
+  first();
+  run_until([this] { return told_.size() == 4; });
+  second();
+  run_until([this] { return told_.size() == 5; });
+  EXPECT_EQ(told_, "rrrab");
 }
 
 TEST(CallsOfTest, APromptThatIsGivenTwiceHasASeedOfItsOwnWhereNoneIsGiven) {

@@ -25,7 +25,9 @@ constexpr std::uint64_t kHeldPiece = 256 << 10;
 std::optional<ApiError> other_task(Exchange& exchange, const std::string& name) {
   for (const auto& model : exchange.state().service.models()) {
     if (model.name != name) continue;
-    if (model.task == ModelTask::Embed) return wrong_task(name, "embeds", "/v1/embeddings");
+    const bool is_ollamas = exchange.route().errors == ErrorForm::Ollama;
+    const auto embeds = is_ollamas ? "/api/embed" : "/v1/embeddings";
+    if (model.task == ModelTask::Embed) return wrong_task(name, "embeds", embeds);
     return wrong_task(name, "reranks", "/v1/rerank");
   }
   return std::nullopt;

@@ -2,6 +2,10 @@
 // count (stand_ins/counting_worker).
 #include <signal.h>
 
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
 #include "serving/generation_fixture.h"
 
 namespace muster {
@@ -55,6 +59,51 @@ TEST_F(GenerationAdmissionTest, HowManyAreComputedAndWaitIsSet) {
   Outcome more;
   ask({.text = "a"}, more);
   EXPECT_FALSE(more.error) << message(more);
+}
+
+// ---- How requests are counted ----
+
+TEST_F(GenerationAdmissionTest, ARequestCountsOnceHoweverManyPromptsItHas) {
+  start();
+  std::vector<Outcome> outcomes(3);
+  ask_together({.text = "a", .token_limit = 1}, outcomes);
+  run_until([&] {
+    return std::all_of(outcomes.begin(), outcomes.end(),
+                       [](const Outcome& outcome) { return outcome.is_over(); });
+  });
+  EXPECT_EQ(outcomes[2].text, "b") << message(outcomes[2]);
+  EXPECT_EQ(service_->status().request_count, 1U);
+  EXPECT_EQ(service_->models()[0].request_count, 1U);
+  EXPECT_EQ(service_->status().length_count, 3U) << "of replies";
+}
+
+// Of two prompts only one could wait to be read. It was not let in, and so has not failed.
+TEST_F(GenerationAdmissionTest, WhosePromptsCannotWaitIsToldToComeAgain) {
+  options_.prompts_waiting_most = 1;
+  start();
+  std::vector<Outcome> outcomes(2);
+  ask_together({.text = "a", .token_limit = 1}, outcomes);
+  EXPECT_EQ(message(outcomes[0]), "too many prompts wait to be tokenised");
+  ASSERT_TRUE(outcomes[0].error);
+  EXPECT_EQ(outcomes[0].error->error.kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(outcomes[0].error->retry_after, std::chrono::seconds(1));
+  EXPECT_FALSE(outcomes[1].is_over()) << "it is told once";
+  EXPECT_EQ(service_->status().refused_count, 1U);
+  EXPECT_EQ(service_->status().request_count, 0U);
+  EXPECT_EQ(service_->status().failed_count, 0U);
+  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+}
+
+// It is answered 400, as what the template itself refuses.
+TEST_F(GenerationAdmissionTest, APromptOnWhichTheTemplateComesToALimitIsInvalid) {
+  std::ofstream(folder_ / "counting/chat_template.jinja") << "{{ range(1000000) | length }}";
+  start();
+  const auto refused = answer({.turns = {{.role = "user", .content = "x"}}});
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->error.kind, ErrorKind::ResourceExhausted) << message(refused);
+  EXPECT_EQ(refused.error->field, CallField::Prompt);
+  EXPECT_EQ(service_->status().invalid_count, 1U);
+  EXPECT_EQ(service_->status().failed_count, 0U);
 }
 
 // ---- How long they may wait ----

@@ -155,7 +155,7 @@ struct SecondsHistogram {
 
 /// Counters since the start, over all decoders.
 struct GenerationStatus {
-  // Requests.
+  // Requests, each once, however many prompts it has.
   std::uint64_t request_count = 0;  // let in
   std::uint64_t refused_count = 0;  // 429: too many wait
   std::uint64_t limited_count = 0;  // 429 of a caller's own limits

@@ -121,9 +121,9 @@ void GenerationService::generate_all(std::vector<GenerationCall> asked,
   if (const auto* error = std::get_if<CallError>(&made)) return sinks.front().on_failed(*error);
   auto& calls = *std::get_if<std::vector<Call>>(&made);
   if (const auto refused = admit(calls)) return sinks.front().on_failed(*refused);
+  ++calls.front().decoder->request_count;
+  ++counts_.request_count;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    ++calls[i].decoder->request_count;
-    ++counts_.request_count;
     calls[i].events = std::make_shared<const GenerationSink>(std::move(sinks[i]));
     calls_.emplace(ids[i], std::move(calls[i]));
   }
@@ -202,6 +202,13 @@ std::optional<CallError> GenerationService::ask_wait(const ServingDecoder& decod
       .retry_after = std::clamp<Duration>(*wait - queue_budget_, kRetryLeast, kRetryMost)};
 }
 
+// Else what was let in would fail when its prompt is to be read.
+std::optional<CallError> GenerationService::ask_prompts(std::size_t count) const {
+  if (prompts_.has_room_for(count)) return std::nullopt;
+  return CallError{.error = {ErrorKind::ResourceExhausted, "too many prompts wait to be tokenised"},
+                   .retry_after = kRetryLeast};
+}
+
 // Clients ask for more tokens than the context has room for, to say "as many as there are". The
 // prompt counts once, as it does in what is charged.
 AdmissionRequest GenerationService::charge_of(const Call& call) {
@@ -242,20 +249,22 @@ std::optional<CallError> GenerationService::admit(std::span<Call> calls) {
                               decoder.name, most, count)},
         .field = field};
   }
-  if (auto refused = ask_queue(calls.front(), count)) {
+  auto refused = ask_queue(calls.front(), count);
+  if (!refused) refused = ask_prompts(calls.size());
+  if (refused) {
     ++counts_.refused_count;
     return refused;
   }
   // The queue is judged above: of the caller's own limits alone.
-  const auto refused =
+  const auto limited =
       limits_.ask(all, {.tokens_per_second = 1e9, .eligible_device_count = 1}, clock_.now());
-  if (!refused) return std::nullopt;
-  if (refused->is_final) {
-    return CallError{.error = {ErrorKind::InvalidArgument, refused->reason}, .field = field};
+  if (!limited) return std::nullopt;
+  if (limited->is_final) {
+    return CallError{.error = {ErrorKind::InvalidArgument, limited->reason}, .field = field};
   }
   ++counts_.limited_count;
-  return CallError{.error = {ErrorKind::ResourceExhausted, refused->reason},
-                   .retry_after = refused->retry_after};
+  return CallError{.error = {ErrorKind::ResourceExhausted, limited->reason},
+                   .retry_after = limited->retry_after};
 }
 
 // What a reply has taken so far, for those that are before it.
@@ -287,9 +296,9 @@ void GenerationService::prepare(CallId id, const Call& call) {
     loop_.post([this, id, prepared] { on_prepared(id, std::move(*prepared)); });
   };
   const auto& given = *call.asked;
+  // There is room: `admit` has seen it, and nobody else has put one there since.
   if (const auto taken = prompts_.push(flow_of(given.caller), prompt_bytes(given), job); !taken) {
-    fail(id, {.error = {ErrorKind::ResourceExhausted, "too many prompts wait to be tokenised"},
-              .retry_after = kRetryLeast});
+    fail(id, {.error = taken.error()});
   }
 }
 
@@ -420,11 +429,14 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
   return call;
 }
 
+// What is wrong with a field of the request is answered 400, of whatever kind it is: a prompt on
+// which the template comes to a limit, say.
 void GenerationService::fail(CallId id, const CallError& error, bool is_computed) {
   const auto kind = error.error.kind;
-  (kind == ErrorKind::DeadlineExceeded  ? counts_.expired_count
-   : kind == ErrorKind::InvalidArgument ? counts_.invalid_count
-                                        : counts_.failed_count) += open_count(calls_.at(id));
+  const bool is_invalid = kind == ErrorKind::InvalidArgument || error.field != CallField::Other;
+  (kind == ErrorKind::DeadlineExceeded ? counts_.expired_count
+   : is_invalid                        ? counts_.invalid_count
+                                       : counts_.failed_count) += open_count(calls_.at(id));
   take(id, is_computed).events->on_failed(error);
 }
 

@@ -81,7 +81,7 @@ class GenerationServiceTest : public testing::Test {
     service_ = *std::move(service);
   }
 
-  CallId ask(GenerationCall call, Outcome& outcome) {
+  static GenerationSink told_to(Outcome& outcome) {
     GenerationSink events;
     events.on_part = [&](const ReplyPart& part, const GenerationUsage& usage) {
       EXPECT_FALSE(outcome.is_over());
@@ -106,7 +106,20 @@ class GenerationServiceTest : public testing::Test {
       EXPECT_FALSE(outcome.is_over());
       outcome.error = error;
     };
-    return service_->generate(std::move(call), std::move(events));
+    return events;
+  }
+
+  CallId ask(GenerationCall call, Outcome& outcome) {
+    return service_->generate(std::move(call), told_to(outcome));
+  }
+
+  /// Prompts of one request, one for each outcome.
+  void ask_together(const GenerationCall& each, std::vector<Outcome>& outcomes) {
+    std::vector<GenerationSink> events;
+    for (auto& outcome : outcomes) events.push_back(told_to(outcome));
+    std::vector<CallId> ids;
+    service_->generate_all(std::vector<GenerationCall>(outcomes.size(), each), std::move(events),
+                           ids);
   }
 
   void run_until(const std::function<bool()>& is_so) {

@@ -8,11 +8,6 @@
 #include <utility>
 
 namespace muster {
-namespace {
-
-constexpr std::size_t kPromptsMost = 1024;  // that wait to be tokenised; those of gone clients too
-
-}  // namespace
 
 void SecondsHistogram::add(Duration time) {
   const double took = seconds(time);
@@ -34,7 +29,7 @@ GenerationService::GenerationService(const ServeOptions& options, ModelRoster& r
       queue_budget_(options.admission.queue_budget),
       wait_most_(options.deadline),
       decoders_(options, roster, loop, decoder_events(std::move(events)), clock),
-      prompts_(kPromptsMost),
+      prompts_(options.prompts_waiting_most),
       prompt_thread_([this] {
         while (const auto job = prompts_.take()) (*job)();
       }) {}

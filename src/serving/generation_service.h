@@ -30,11 +30,12 @@ namespace muster {
 /// in turns; streams to the workers; tokens back to text.
 ///
 /// A call is let in unless too many replies wait for a device or it would wait for longer than the
-/// queue budget (429), its decoder is being loaded (503), or its caller's own limits say no; these
-/// count apart from those of vectors. A caller of whom some wait leaves as much room as they take,
-/// and callers' replies take turns. Each of a call's replies is a stream of its own, that goes on
-/// when its worker dies. Where one of them fails, so does the call, and the others are cancelled. A
-/// client that goes is cancelled within a step of the workers, and so is one past its deadline.
+/// queue budget or too many prompts wait to be read (429), its decoder is being loaded (503), or
+/// its caller's own limits say no; these count apart from those of vectors. A caller of whom some
+/// wait leaves as much room as they take, and callers' replies take turns. Each of a call's replies
+/// is a stream of its own, that goes on when its worker dies. Where one of them fails, so does the
+/// call, and the others are cancelled. A client that goes is cancelled within a step of the
+/// workers, and so is one past its deadline.
 ///
 /// Threads: every method belongs to the loop's thread, and callbacks come on it.
 class GenerationService {
@@ -146,6 +147,7 @@ class GenerationService {
   std::optional<CallError> admit(std::span<Call> calls);
   std::optional<CallError> ask_queue(const Call& call, std::size_t count) const;
   std::optional<CallError> ask_wait(const ServingDecoder& decoder, std::size_t place_count) const;
+  std::optional<CallError> ask_prompts(std::size_t count) const;
   std::map<std::string_view, std::size_t> unplaced(const ServingDecoder& decoder) const;
   Duration retry_after(const ServingDecoder& decoder) const;
   static CallError no_device(const ServingDecoder& decoder);

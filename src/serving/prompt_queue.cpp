@@ -30,6 +30,11 @@ Status PromptQueue::push(FlowId flow, std::uint64_t bytes, Job job) {
   return Done{};
 }
 
+bool PromptQueue::has_room_for(std::size_t count) const {
+  const std::lock_guard lock(mutex_);
+  return count <= capacity_ && waiting_.size() <= capacity_ - count;
+}
+
 std::optional<PromptQueue::Job> PromptQueue::take() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return is_closed_ || !waiting_.empty(); });

@@ -28,6 +28,9 @@ class PromptQueue {
   /// Errors: ResourceExhausted when full, Cancelled when closed; the job is dropped.
   Status push(FlowId flow, std::uint64_t bytes, Job job);
 
+  /// So many more would be taken, where nobody else pushes meanwhile.
+  bool has_room_for(std::size_t count) const;
+
   /// Waits for a job; nullopt once it is closed, and what is left is dropped with it.
   std::optional<Job> take();
 
@@ -42,7 +45,7 @@ class PromptQueue {
   using Place = std::pair<std::uint64_t, std::uint64_t>;  // its rank, and when it came
 
   const std::size_t capacity_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   FairOrder order_;                   // guarded by mutex_
   std::map<Place, Waiting> waiting_;  // guarded by mutex_

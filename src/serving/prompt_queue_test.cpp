@@ -53,9 +53,14 @@ TEST_F(PromptQueueTest, EmptyPromptsAreNotFree) {
 }
 
 TEST_F(PromptQueueTest, IsBoundedAndEndsWhenItIsClosed) {
+  EXPECT_TRUE(queue_.has_room_for(4));
+  EXPECT_FALSE(queue_.has_room_for(5));
   for (const auto* name : {"1", "2", "3", "4"}) push(kA, 1, name);
   EXPECT_EQ(queue_.push(kB, 1, [] {}).error().kind, ErrorKind::ResourceExhausted);
+  EXPECT_FALSE(queue_.has_room_for(1));
   EXPECT_EQ(read(1), "1 ");
+  EXPECT_TRUE(queue_.has_room_for(1));
+  EXPECT_FALSE(queue_.has_room_for(2));
   push(kB, 1, "5");
   queue_.close();
   EXPECT_FALSE(queue_.take()) << "what is left is dropped";

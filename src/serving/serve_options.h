@@ -57,10 +57,11 @@ struct ServeOptions {
   std::filesystem::path torch_root;
   std::filesystem::path cache_folder;  // precision verdicts, canary rows
   std::uint32_t batch_tokens = 4096;
-  bool is_low_latency = true;             // as FleetOptions::is_low_latency
-  bool has_prefix_cache = true;           // of decoders, as DecoderFleetOptions::has_prefix_cache
-  std::uint32_t replies_at_once = 32;     // of a decoder, by each device
-  std::size_t replies_waiting_most = 64;  // of a decoder
+  bool is_low_latency = true;               // as FleetOptions::is_low_latency
+  bool has_prefix_cache = true;             // of decoders, as DecoderFleetOptions::has_prefix_cache
+  std::uint32_t replies_at_once = 32;       // of a decoder, by each device
+  std::size_t replies_waiting_most = 64;    // of a decoder
+  std::size_t prompts_waiting_most = 1024;  // to be tokenised, those of clients that have gone too
   std::optional<std::uint64_t> kv_cache_bytes;  // of a decoder, on each device; nullopt: what fits
 
   DispatchOptions dispatch;

@@ -67,6 +67,16 @@ TEST_F(ChatCommand, AnswersInTurns) {
   EXPECT_NE(told.err.find("; max-tokens is reached\n"), std::string::npos) << told.err;
 }
 
+// A worker that was given no token would end.
+TEST_F(ChatCommand, AConversationOfWhichTheTemplateMakesNothingIsRefused) {
+  muster_.write("model/chat_template.jinja", "{{ '' }}");
+  const auto finished = chat("the az\n");
+  EXPECT_NE(finished.err.find("the chat template makes nothing of this conversation"),
+            std::string::npos)
+      << finished.err;
+  EXPECT_EQ(finished.out, "");
+}
+
 TEST_F(ChatCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
   muster_.set("COUNTING_WORKER", "no_prefix_cache");
   EXPECT_NE(chat("az\n").err.find("told not to load"), std::string::npos)

@@ -44,6 +44,32 @@ TEST(GenerateCommand, TakesItsPromptFromStandardInput) {
   EXPECT_EQ(nlohmann::json::parse(given.out)["text"], "00 11");
 }
 
+// It was read to its end, and then put into one message to the worker, which has a limit.
+TEST(GenerateCommand, APromptOfStandardInputThatNoContextHoldsIsRefused) {
+  Muster muster("generate_long");
+  write_tiny_decoder(muster, muster.folder() / "model");
+  const auto generate = [&](const std::string& input) {
+    return muster.run(
+        {"generate", "model", "-p", "-", "--raw", "--precision", "fp32", "--devices", "cpu:0",
+         "--torch-root", "torch", "--worker-program", MUSTER_BINARY_DIR "/bin/counting_worker"},
+        input);
+  };
+  muster.write("much", std::string((std::size_t{16} << 20U) + 1, 'a'));
+  const auto refused = generate("much");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err,
+            "muster: -p - takes the prompt from standard input: more than 16 MiB came\n");
+  std::string words;
+  for (int i = 0; i < 100'000; ++i) words += "the ";
+  muster.write("long", words);
+  const auto longer = generate("long");
+  EXPECT_EQ(longer.exit_code, 2);
+  EXPECT_TRUE(
+      longer.err.ends_with("muster: the context is 64 tokens, prompt and reply together, and the "
+                           "prompt has as many or more\n"))
+      << longer.err;
+}
+
 TEST(GenerateCommand, RefusesAPrecisionThatItDoesNotKnow) {
   Muster muster("generate_precision");
   for (const std::string command : {"generate", "chat"}) {
