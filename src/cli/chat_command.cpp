@@ -72,8 +72,8 @@ CommandSpec chat_spec() {
                  {"Output", {}, {{"--quiet", "", "the replies alone"}}},
                  {"Machine",
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-                   SettingId::PrefixCache, SettingId::KvCacheDtype, SettingId::TorchRoot,
-                   SettingId::WorkerProgram, SettingId::CacheDir},
+                   SettingId::PrefixCache, SettingId::SpeculativeTokens, SettingId::KvCacheDtype,
+                   SettingId::TorchRoot, SettingId::WorkerProgram, SettingId::CacheDir},
                   {{"--precision", "P",
                     "auto (measures; GPU: bf16), own (file's bits), bf16, fp32, int8"}}}},
       .examples =
@@ -367,6 +367,7 @@ Result<int> run_chat(const CommandContext& context) {
   MUSTER_TRY(check_decoder_numbers(named, context.config, options.device));
   options.kv_cache_dtype = kv_cache_dtype_of(context.config);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
+  options.drafted_tokens_most = drafted_tokens_most(context.config);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
   catch_interrupts();

@@ -6,6 +6,7 @@
 
 #include "base/build_info.h"
 #include "cli/corpus_command.h"
+#include "cli/decoder_flags.h"
 #include "cli/interrupt.h"
 #include "cli/messages.h"
 #include "cli/places.h"
@@ -33,6 +34,14 @@ Status check_decoder_numbers(std::optional<DecoderPrecision> named, const Config
         fmt::format("--precision {} is computed on CPUs only, and {} is a GPU: use bf16 or "
                     "fp32, or --devices cpu",
                     decoder_precision_name(*named), device.name())};
+  }
+  if (drafted_tokens_most(config) > 0) {
+    const auto error = invalid_setting(
+        config, SettingId::SpeculativeTokens,
+        fmt::format("tokens are guessed ahead on CPUs only, and {} is a GPU: use 0, or "
+                    "--devices cpu",
+                    device.name()));
+    return Error{ErrorKind::Unsupported, error.message};
   }
   const auto dtype = config.text(SettingId::KvCacheDtype).value_or("auto");
   if (dtype == kv_cache_dtype_name(KvCacheDtype::Auto)) return Done{};

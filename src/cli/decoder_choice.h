@@ -18,8 +18,8 @@ namespace muster {
 /// Errors: InvalidArgument.
 Result<std::optional<DecoderPrecision>> named_precision(const Arguments& arguments);
 
-/// Whether the device computes a decoder in the precision that is named, and keeps keys and values
-/// as the setting kv_cache_dtype says.
+/// Whether the device computes a decoder in the precision that is named, keeps keys and values as
+/// the setting kv_cache_dtype says, and guesses ahead as num_speculative_tokens says.
 ///
 /// Errors: Unsupported, naming the device and what it has.
 Status check_decoder_numbers(std::optional<DecoderPrecision> named, const Config& config,

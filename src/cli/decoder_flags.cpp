@@ -151,6 +151,10 @@ KvCacheDtype kv_cache_dtype_of(const Config& config) {
   return parse_kv_cache_dtype(name).value_or(KvCacheDtype::Auto);
 }
 
+std::uint32_t drafted_tokens_most(const Config& config) {
+  return config.count(SettingId::SpeculativeTokens).value_or(0);
+}
+
 Result<DecoderDevices> decoder_devices(const CommandContext& context) {
   const auto names = context.config.text(SettingId::Devices).value_or("auto");
   // By itself it takes CPUs, whatever else there is.

@@ -49,6 +49,9 @@ Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& v
 /// The setting kv_cache_dtype.
 KvCacheDtype kv_cache_dtype_of(const Config& config);
 
+/// The setting num_speculative_tokens.
+std::uint32_t drafted_tokens_most(const Config& config);
+
 /// The model and what its replies are to be: of one (GenerateOptions) or of many (RepliesOptions).
 /// --precision is looked at, and settled when the devices are known (decoder_choice.h).
 ///

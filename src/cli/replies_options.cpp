@@ -128,6 +128,7 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   options.memory.free_bytes = found.free_bytes;
   options.kv_cache_dtype = kv_cache_dtype_of(config);
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
+  options.drafted_tokens_most = drafted_tokens_most(config);
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
   return options;

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "cli/decoder_flags.h"
 #include "cli/device_choice.h"
 #include "cli/embed_options.h"
 #include "cli/find_machine.h"
@@ -311,8 +312,8 @@ std::vector<FlagGroup> serve_flag_groups() {
         QueuedRepliesMost, MaxNumSeqs, BatchTime, LowLatency, CanaryInterval, CanaryTimeout}},
       {"What is kept and written down",
        {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, CacheScope, PrefixCache,
-        SettingId::KvCacheDtype, KvCacheSize, LogLevel, LogFormat, LogDir, StatsFile,
-        StatsInterval}},
+        SpeculativeTokens, SettingId::KvCacheDtype, KvCacheSize, LogLevel, LogFormat, LogDir,
+        StatsFile, StatsInterval}},
   };
 }
 
@@ -352,6 +353,7 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   options.cache = cache_options(config);
   options.is_cache_shared = config.text(SettingId::CacheScope) == "shared";
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
+  options.drafted_tokens_most = drafted_tokens_most(config);
   options.replies_at_once = count(config, SettingId::MaxNumSeqs);
   options.kv_cache_bytes = config.bytes(SettingId::KvCacheSize);
   options.log = log_options(config);

@@ -68,6 +68,7 @@ TEST(ServeSettings, HaveTheDefaultsOfTheParts) {
   EXPECT_EQ(config.bytes(SettingId::MaxBodyBytes), plain.http.limits.body_bytes);
   EXPECT_EQ(config.bytes(SettingId::MemoryMost), plain.http.memory_most);
   EXPECT_EQ(config.is_on(SettingId::PrefixCache), plain.has_prefix_cache);
+  EXPECT_EQ(config.count(SettingId::SpeculativeTokens), plain.drafted_tokens_most);
   EXPECT_EQ(config.count(SettingId::MaxNumSeqs), plain.replies_at_once);
   EXPECT_EQ(config.bytes(SettingId::KvCacheSize), plain.kv_cache_bytes);
   EXPECT_EQ(config.time(SettingId::CanaryInterval), plain.canary_period);

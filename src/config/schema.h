@@ -77,6 +77,7 @@ enum class SettingId : std::uint8_t {
   CacheFile,
   CacheScope,
   PrefixCache,
+  SpeculativeTokens,
   KvCacheDtype,
   KvCacheSize,
   LogLevel,

@@ -15,6 +15,7 @@ constexpr std::uint64_t kQueuedTextsMost = 100'000'000;
 constexpr std::uint64_t kQueuedRepliesLeast = 32;  // as many as one request may ask for
 constexpr std::uint64_t kQueuedRepliesMost = 1024;
 constexpr std::uint64_t kSequencesMost = 256;         // half the tokens of a step
+constexpr std::uint64_t kSpeculativeTokensMost = 31;  // rows of logits that a step has for them
 constexpr std::uint64_t kCacheBytesLeast = 1U << 20;  // a block of a small model's
 constexpr std::uint64_t kEntriesMost = 4'000'000'000;
 constexpr std::uint64_t kCacheBytesMost = 1ULL << 40;
@@ -187,6 +188,14 @@ std::vector<Setting> kept_settings() {
        .default_value = "true",
        .help = "decoders keep keys and values of prompts and replies for those that begin alike",
        .aliases = {"enable_prefix_caching"}},
+      {.id = SettingId::SpeculativeTokens,
+       .name = "num_speculative_tokens",
+       .type = Count,
+       .default_value = "0",
+       .value_name = "N",
+       .help = "tokens of a reply that a CPU guesses from what stands before and computes at once; "
+               "0: none",
+       .most = kSpeculativeTokensMost},
       {.id = SettingId::KvCacheDtype,
        .name = "kv_cache_dtype",
        .type = Choice,

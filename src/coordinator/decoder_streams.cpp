@@ -89,6 +89,8 @@ void DecoderStreams::add_to_view(std::size_t index, DecoderGroupView& view) cons
   view.stream_count = group.streams.size();
   view.token_count = group.token_count;
   view.finished_count = group.finished_count;
+  view.drafted_count = group.drafted_count;
+  view.accepted_count = group.accepted_count;
 }
 
 // ---- What workers say ----
@@ -168,6 +170,8 @@ Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
     parts_.events.on_begun(begun.sequence, begun.cached_count);
   }
   if (!message.tokens.empty()) parts_.workers.on_served(group);
+  groups_[group].drafted_count += message.drafted_count;
+  groups_[group].accepted_count += message.accepted_count;
   std::vector<FailedWorker> at_fault;
   for (const auto& token : message.tokens) {
     // A callback may have cancelled any of them.

@@ -146,6 +146,8 @@ class DecoderStreams final {
     std::set<StreamId> owed;
     std::uint64_t token_count = 0;     // that it has chosen, and
     std::uint64_t finished_count = 0;  // streams that came to their end with it
+    std::uint64_t drafted_count = 0;   // tokens of drafts that it computed, and
+    std::uint64_t accepted_count = 0;  // those of them that it has chosen
 
     std::size_t load() const { return streams.size() + owed.size(); }
   };

@@ -49,7 +49,8 @@ Status DecoderWorkers::start_group(std::size_t index) {
                                            .cache_bytes = options_.cache_bytes,
                                            .step_tokens_most = options_.step_tokens_most,
                                            .sequences_most = options_.streams_most,
-                                           .has_prefix_cache = options_.has_prefix_cache}));
+                                           .has_prefix_cache = options_.has_prefix_cache,
+                                           .drafted_tokens_most = options_.drafted_tokens_most}));
   return Done{};
 }
 

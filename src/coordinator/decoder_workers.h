@@ -42,7 +42,8 @@ struct DecoderFleetOptions {
   /// No worker has more than its share of the streams there are, so that one that is ready later
   /// has some, too: for work with an end. False: what is ready takes what it can.
   bool spreads_streams = false;
-  bool has_prefix_cache = true;  // streams begin behind what earlier ones have computed
+  bool has_prefix_cache = true;           // streams begin behind what earlier ones have computed
+  std::uint32_t drafted_tokens_most = 0;  // of a stream, as GenerationOptions::drafted_most
   /// A worker gets no stream before it has continued a known prompt as the others of its class.
   bool asks_canary = false;
   std::uint32_t step_tokens_most = LoadDecoder{}.step_tokens_most;  // that a worker computes in one
@@ -91,6 +92,8 @@ struct DecoderGroupView {
   std::uint64_t finished_count = 0;    // streams that came to their end with it
   double cache_use = 0;                // of its cache, what its streams hold: 0 to 1
   std::uint64_t preemption_count = 0;  // streams that gave way to others, in all its lives
+  std::uint64_t drafted_count = 0;     // tokens of drafts that it computed, and
+  std::uint64_t accepted_count = 0;    // those of them that it has chosen
 };
 
 /// What the worker had is for others: it has ended, or will not answer.

@@ -111,7 +111,8 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
                              .precision = options.precision,
                              .kv_cache_dtype = options.kv_cache_dtype,
                              .cache_bytes = cached * token_cache_bytes(spec, kept),
-                             .has_prefix_cache = options.has_prefix_cache},
+                             .has_prefix_cache = options.has_prefix_cache,
+                             .drafted_tokens_most = options.drafted_tokens_most},
                             std::move(on), clock));
   return made;
 }

@@ -29,6 +29,7 @@ struct ConversationOptions {
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
   TemplateVariables template_variables = {};
   bool has_prefix_cache = true;  // a reply is computed behind what the ones before have left
+  std::uint32_t drafted_tokens_most = 0;  // as DecoderSessionOptions
   Device device;
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;

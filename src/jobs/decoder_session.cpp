@@ -55,7 +55,8 @@ Status DecoderSession::start_worker() {
                           .kv_cache_dtype = options_.kv_cache_dtype,
                           .cpus = options_.device.cpus,
                           .cache_bytes = options_.cache_bytes,
-                          .has_prefix_cache = options_.has_prefix_cache}));
+                          .has_prefix_cache = options_.has_prefix_cache,
+                          .drafted_tokens_most = options_.drafted_tokens_most}));
   for (const auto& [id, sequence] : sequences_) {
     send(MessageType::Generate, id, encode(sequence.request));
   }

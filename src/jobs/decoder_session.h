@@ -29,8 +29,9 @@ struct DecoderSessionOptions {
   std::string source;  // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Own;
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
-  std::uint64_t cache_bytes = 0;  // for keys and values
-  bool has_prefix_cache = true;   // sequences begin behind what earlier ones have computed
+  std::uint64_t cache_bytes = 0;          // for keys and values
+  bool has_prefix_cache = true;           // sequences begin behind what earlier ones have computed
+  std::uint32_t drafted_tokens_most = 0;  // of each, as GenerationOptions::drafted_most
   /// A worker that owes tokens and says nothing for so long, and half a second more for each token
   /// of the step that it is at, counts as hung and is ended; sooner where its steps were measured
   /// (coordinator/step_watch.h).

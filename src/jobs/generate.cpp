@@ -38,6 +38,19 @@ std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spe
   return most * token_bytes(options, spec);
 }
 
+DecoderSessionOptions session_options(const GenerateOptions& options, std::uint64_t cache_bytes) {
+  return {.device = options.device,
+          .worker_program = options.worker_program,
+          .torch_root = options.torch_root,
+          .build = std::string(build_name()),
+          .source = std::filesystem::absolute(options.source).string(),
+          .precision = options.precision,
+          .kv_cache_dtype = options.kv_cache_dtype,
+          .cache_bytes = cache_bytes,
+          .has_prefix_cache = options.has_prefix_cache,
+          .drafted_tokens_most = options.drafted_tokens_most};
+}
+
 // Of one that is too long no more is read than tells so: a frame to a worker has a limit, too.
 Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text,
                                         std::uint32_t length_max) {
@@ -172,17 +185,8 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
   auto stops = MUSTER_TRY(StopStrings::make(options.stops));
   Watch watch{.clock = clock, .report = {}};
   // The worker links torch and packs the weights while this process reads the tokenizer.
-  const auto session = MUSTER_TRY(
-      DecoderSession::start({.device = options.device,
-                             .worker_program = options.worker_program,
-                             .torch_root = options.torch_root,
-                             .build = std::string(build_name()),
-                             .source = std::filesystem::absolute(options.source).string(),
-                             .precision = options.precision,
-                             .kv_cache_dtype = options.kv_cache_dtype,
-                             .cache_bytes = cache_bytes(options, spec),
-                             .has_prefix_cache = options.has_prefix_cache},
-                            session_events(watch, events), clock));
+  const auto session = MUSTER_TRY(DecoderSession::start(
+      session_options(options, cache_bytes(options, spec)), session_events(watch, events), clock));
   const auto text = MUSTER_TRY(load_decoder_text(options.source));
   Reply reply{.text = ReplyText(*text.tokenizer, options.is_raw, std::move(stops), events.on_text)};
   watch.reply = &reply;

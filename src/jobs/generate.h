@@ -31,7 +31,8 @@ struct GenerateOptions {
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string precision_reason;  // why, where nobody has named it
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
-  bool has_prefix_cache = true;  // as DecoderSessionOptions
+  bool has_prefix_cache = true;           // as DecoderSessionOptions
+  std::uint32_t drafted_tokens_most = 0;  // as DecoderSessionOptions
   Device device;
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;

@@ -31,9 +31,10 @@ struct RepliesOptions : CorpusOptions {
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string precision_reason;  // why, where nobody has named it
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
-  bool has_prefix_cache = true;  // prompts begin where earlier ones have been
-  std::vector<Device> devices;   // a worker each, with all cores of its device
-  WorkerMemory memory;           // of the device that has the least
+  bool has_prefix_cache = true;           // prompts begin where earlier ones have been
+  std::uint32_t drafted_tokens_most = 0;  // as DecoderFleetOptions
+  std::vector<Device> devices;            // a worker each, with all cores of its device
+  WorkerMemory memory;                    // of the device that has the least
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;
 };

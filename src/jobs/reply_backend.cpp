@@ -66,6 +66,7 @@ Result<std::unique_ptr<ReplyBackend>> ReplyBackend::open(const RepliesOptions& o
                                       .cache_bytes = cache.bytes,
                                       .spreads_streams = true,
                                       .has_prefix_cache = options.has_prefix_cache,
+                                      .drafted_tokens_most = options.drafted_tokens_most,
                                       .asks_canary = true,
                                       .is_change_fatal = true},
                                      backend->fleet_events(), clock));

@@ -62,7 +62,39 @@ const std::vector<StepPart>& StepScheduler::next() {
   schedule_prompts(budget);
   schedule_waiting(budget);
   share_out(budget);  // what those that wait have left
+  schedule_drafts(budget);
   return parts_;
+}
+
+void StepScheduler::propose(SequenceId id, std::vector<std::uint32_t> draft) {
+  auto& sequence = sequences_.at(id);
+  const bool generates = sequence.known() - sequence.computed == 1;
+  sequence.draft = generates ? std::move(draft) : std::vector<std::uint32_t>();
+}
+
+// Beside what running sequences still need for what they know, and a block for each of them: a
+// guess must not have a block that a token is soon to have.
+void StepScheduler::schedule_drafts(std::uint32_t budget) {
+  const std::uint32_t reserved = promised_count() + static_cast<std::uint32_t>(running_.size());
+  std::uint32_t spare = cache_.available_count() - std::min(cache_.available_count(), reserved);
+  for (auto& part : parts_) {
+    auto& sequence = sequences_.at(part.sequence);
+    if (sequence.draft.empty()) continue;
+    const auto size = options_.block_tokens;
+    const auto held = static_cast<std::uint32_t>(sequence.blocks.size());
+    const std::uint32_t places = (held + spare) * size - sequence.known();
+    // The last token that it may have is chosen and never computed.
+    const auto count = std::min({static_cast<std::uint32_t>(sequence.draft.size()), budget,
+                                 scores_left_, places, sequence.end - 1 - sequence.known()});
+    sequence.draft.resize(count);
+    const std::uint32_t needed = std::max(held, blocks_for(sequence.known() + count)) - held;
+    for (std::uint32_t i = 0; i < needed; ++i) sequence.blocks.push_back(cache_.take());
+    part.count += count;
+    part.draft_count = count;
+    spare -= needed;
+    budget -= count;
+    scores_left_ -= count;
+  }
 }
 
 const StepPart* StepScheduler::planned(SequenceId id) const {
@@ -266,7 +298,7 @@ void StepScheduler::complete() {
     const auto found = sequences_.find(part.sequence);
     if (found == sequences_.end()) continue;
     auto& sequence = found->second;
-    sequence.computed = part.begin + part.count;
+    sequence.computed = part.begin + part.count - part.draft_count;
     if (part.score_count > 0) sequence.score_from += part.score_count;
     if (sequence.score_from >= sequence.known()) sequence.score_from = 0;
     keep_full_blocks(sequence);
@@ -291,6 +323,14 @@ void StepScheduler::keep_full_blocks(Sequence& sequence) {
 bool StepScheduler::append(SequenceId id, std::uint32_t token) {
   auto& sequence = sequences_.at(id);
   sequence.ids.push_back(token);
+  auto& draft = sequence.draft;
+  if (!draft.empty() && draft.front() == token) {
+    draft.erase(draft.begin());
+    ++sequence.computed;
+    keep_full_blocks(sequence);
+  } else {
+    draft.clear();
+  }
   return sequence.known() < sequence.end;
 }
 
@@ -308,6 +348,7 @@ void StepScheduler::release_blocks(Sequence& sequence) {
   cache_.release(sequence.blocks);
   sequence.blocks.clear();
   sequence.computed = sequence.kept_count = 0;
+  sequence.draft.clear();
   sequence.can_keep = options_.keeps_prefixes;
 }
 

@@ -18,8 +18,10 @@ struct StepOptions {
   std::uint32_t step_tokens_most = 512;  // that a step computes
   std::uint32_t sequences_most = 32;     // that have a place in the cache at once
   std::uint32_t length_max = 0;          // positions of a sequence
-  std::uint32_t scored_most = 32;        // ids that a step scores: each takes a row of logits
-  bool keeps_prefixes = true;            // blocks outlive their sequences, and are shared
+  /// Rows of logits of a step beside the one for each sequence: ids that it scores, tokens of
+  /// drafts.
+  std::uint32_t scored_most = 32;
+  bool keeps_prefixes = true;  // blocks outlive their sequences, and are shared
 };
 
 /// What a sequence is at its start.
@@ -41,6 +43,8 @@ struct StepPart {
   /// So many ids are scored: by the logits of the last tokens of the part, before that from which
   /// the next is chosen. Those of a token score the id behind it.
   std::uint32_t score_count = 0;
+  /// The last so many of them are not known but drafted. Their logits are wanted, too.
+  std::uint32_t draft_count = 0;
 
   bool operator==(const StepPart&) const = default;
 };
@@ -72,6 +76,10 @@ struct StepPart {
 /// A sequence whose ids are scored computes the tokens before them, whoever has computed them
 /// already, in chunks of at most scored_most; each id is scored once, whatever is computed again.
 ///
+/// A sequence that generates may have a draft of what comes next. As much of it as budget, rows of
+/// logits and blocks leave room for, when all else has its part, is computed with its next token;
+/// nobody is preempted for it. What is appended then and equals the draft is in the cache already.
+///
 /// Pure: no clock and no thread. Threads: owned by one.
 class StepScheduler {
  public:
@@ -83,17 +91,25 @@ class StepScheduler {
   /// is asked for, leaves no room for it); ResourceExhausted (it would not fit the cache alone).
   Status add(SequenceId id, StepRequest request);
 
+  /// What may come behind the ids of a sequence, for the next part that it has. Nothing for one
+  /// that has tokens to be computed before the last one known.
+  void propose(SequenceId id, std::vector<std::uint32_t> draft);
+
   /// What to compute now; nothing when there is no sequence.
   const std::vector<StepPart>& next();
 
   /// What is known of a sequence: its prompt and its reply so far.
   std::span<const std::uint32_t> ids(SequenceId id) const { return sequences_.at(id).ids; }
 
+  /// Of its draft, what its part of the step computes, or has computed, and what is appended has
+  /// not been compared with yet.
+  std::span<const std::uint32_t> draft(SequenceId id) const { return sequences_.at(id).draft; }
+
   /// The blocks of a sequence, position / block_tokens to block; others may stand there after a
   /// step, with the same contents. Those that other sequences share lie before its part of a step.
   std::span<const std::uint32_t> blocks(SequenceId id) const { return sequences_.at(id).blocks; }
 
-  /// The parts of `next` are computed: their tokens are in the cache.
+  /// The parts of `next` are computed: their tokens are in the cache, and their drafts.
   void complete();
 
   /// A token was chosen for a sequence. False when it was the last that it may have.
@@ -118,6 +134,7 @@ class StepScheduler {
     std::uint32_t kept_count = 0;  // of the blocks, from the first on
     std::uint32_t score_from = 0;  // the next id to be scored; 0: none is. More than computed
     bool can_keep = true;          // false: a block was not kept, and so none behind it is
+    std::vector<std::uint32_t> draft = {};
 
     std::uint32_t known() const { return static_cast<std::uint32_t>(ids.size()); }
   };
@@ -129,6 +146,7 @@ class StepScheduler {
   void schedule_prompts(std::uint32_t& budget);
   void share_out(std::uint32_t& budget);
   void schedule_waiting(std::uint32_t& budget);
+  void schedule_drafts(std::uint32_t budget);
   std::vector<SequenceId> prompts() const;
   void compute_more(SequenceId id, std::uint32_t most, std::uint32_t& budget);
   std::uint32_t promised_count() const;

@@ -426,5 +426,80 @@ TEST(StepSchedulerTest, OnePromptIsScoredAtATimeAndNobodyElseWaitsForIt) {
   EXPECT_EQ(steps.next(), (Parts{{2, 0, 4, false, 4}}));
 }
 
+// ---- Drafts ----
+
+// A scheduler with one sequence of three ids and one of its reply.
+StepScheduler generating(const StepOptions& options, std::uint32_t limit) {
+  StepScheduler steps(options);
+  EXPECT_TRUE(add(steps, 1, 3, limit));
+  steps.next();
+  steps.complete();
+  EXPECT_TRUE(steps.append(1, 7));
+  return steps;
+}
+
+TEST(StepSchedulerTest, WhatEqualsTheDraftIsInTheCacheAlready) {
+  auto steps = generating(small(), 9);
+  steps.propose(1, {4, 5, 6});
+  EXPECT_EQ(steps.next(), (Parts{{1, 3, 4, true, 0, 3}}));
+  EXPECT_EQ(steps.blocks(1).size(), 2U);  // seven positions in blocks of four
+  steps.complete();
+  EXPECT_TRUE(steps.append(1, 4));
+  EXPECT_TRUE(steps.append(1, 5));
+  EXPECT_TRUE(steps.append(1, 9));  // the draft has 6 here
+  EXPECT_TRUE(steps.draft(1).empty());
+  EXPECT_EQ(steps.next(), (Parts{{1, 6, 1, true}})) << "the 9 alone: 4 and 5 are there";
+  EXPECT_TRUE(steps.cache().is_kept(steps.blocks(1)[0]));
+}
+
+TEST(StepSchedulerTest, ADraftThatWasWrongIsComputedOver) {
+  auto steps = generating(small(), 9);
+  steps.propose(1, {4, 5});
+  steps.next();
+  steps.complete();
+  EXPECT_TRUE(steps.append(1, 8));
+  EXPECT_EQ(steps.next(), (Parts{{1, 4, 1, true}}));
+}
+
+TEST(StepSchedulerTest, ADraftIsNoLongerThanWhatMayCome) {
+  auto steps = generating(small(), 4);  // three further tokens: the last is never computed
+  steps.propose(1, {4, 5, 6, 7});
+  EXPECT_EQ(steps.next(), (Parts{{1, 3, 3, true, 0, 2}}));
+  steps.complete();
+  EXPECT_TRUE(steps.append(1, 4));
+  EXPECT_TRUE(steps.append(1, 5));
+  EXPECT_FALSE(steps.append(1, 6));
+}
+
+TEST(StepSchedulerTest, ADraftTakesWhatBudgetAndRowsOfLogitsAreLeft) {
+  auto options = small();
+  options.scored_most = 2;
+  auto steps = generating(options, 9);
+  steps.propose(1, {4, 5, 6});
+  EXPECT_EQ(steps.next(), (Parts{{1, 3, 3, true, 0, 2}}));
+  auto busy = generating(small(), 9);
+  ASSERT_TRUE(add(busy, 2, 8, 5));
+  busy.propose(1, {4, 5, 6});
+  EXPECT_EQ(busy.next(), (Parts{{1, 3, 2, true, 0, 1}, {2, 0, 8, true}})) << "ten in all";
+}
+
+TEST(StepSchedulerTest, ADraftTakesNoBlockThatATokenIsSoonToHave) {
+  auto options = small();
+  options.block_count = 2;
+  auto steps = generating(options, 5);
+  steps.propose(1, {4, 5, 6});
+  EXPECT_EQ(steps.next(), (Parts{{1, 3, 1, true}})) << "one block is left, for its own next token";
+}
+
+TEST(StepSchedulerTest, APromptThatIsUnderWayHasNoDraft) {
+  StepScheduler steps(small());
+  ASSERT_TRUE(add(steps, 1, 12, 9));
+  steps.propose(1, {4});
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 10, false}}));
+  steps.complete();
+  steps.propose(1, {4});
+  EXPECT_EQ(steps.next(), (Parts{{1, 10, 2, true}}));
+}
+
 }  // namespace
 }  // namespace muster

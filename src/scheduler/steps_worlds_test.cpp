@@ -25,7 +25,16 @@ namespace {
 using Ids = std::vector<std::uint32_t>;
 
 /// What a world asks for.
-enum class Trace { Mixed, EqualBeginnings, Choices, LongPrompts, Bursts, NothingKept, Scored };
+enum class Trace {
+  Mixed,
+  EqualBeginnings,
+  Choices,
+  LongPrompts,
+  Bursts,
+  NothingKept,
+  Scored,
+  Drafted
+};
 
 constexpr std::uint32_t kTokens = 3;  // different ones: beginnings are equal by chance, too
 constexpr std::uint32_t kScopes = 2;
@@ -79,6 +88,7 @@ class World {
   }
 
   std::uint64_t shared_token_count() const { return shared_token_count_; }
+  std::uint64_t accepted_count() const { return accepted_count_; }
 
  private:
   struct Known {
@@ -155,6 +165,9 @@ class World {
   }
 
   void turn() {
+    if (trace_ == Trace::Drafted) {
+      for (const auto& [id, known] : known_) steps_->propose(id, tokens(number(8)));
+    }
     const auto parts = steps_->next();
     ASSERT_EQ(parts.empty(), known_.empty()) << "nothing is computed though there is something";
     check(parts);
@@ -165,18 +178,33 @@ class World {
     steps_->complete();
     for (const auto& part : parts) {
       auto& known = known_.at(part.sequence);
-      known.computed = part.begin + part.count;
+      known.computed = part.begin + part.count - part.draft_count;
       if (known.score_from > 0) known.score_from += part.score_count;
       if (!part.wants_logits) continue;
       ASSERT_TRUE(known.score_from == 0 || known.score_from == known.ids.size()) << "not all";
       known.score_from = 0;
+      choose(part);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    check_cache();
+  }
+
+  // A token, and one more behind each that was drafted.
+  void choose(const StepPart& part) {
+    auto& known = known_.at(part.sequence);
+    const auto drafted = steps_->draft(part.sequence);
+    const Ids draft(drafted.begin(), drafted.end());
+    ASSERT_EQ(draft.size(), part.draft_count);
+    for (std::size_t i = 0; i <= draft.size(); ++i) {
       const auto token = number(kTokens);
       push(known, token);
       const bool has_room = --known.room > 0;
       ASSERT_EQ(steps_->append(part.sequence, token), has_room);
-      if (!has_room || number(30) == 0) drop(known_.find(part.sequence));
+      if (!has_room || number(30) == 0) return drop(known_.find(part.sequence));
+      if (i == draft.size() || token != draft[i]) return;
+      ++known.computed;
+      ++accepted_count_;
     }
-    check_cache();
   }
 
   void check(const std::vector<StepPart>& parts) {
@@ -192,12 +220,15 @@ class World {
         ASSERT_EQ(part.begin % options_.block_tokens, 0U) << "blocks are shared whole";
         shared_token_count_ += part.begin;
       }
-      ASSERT_LE(part.begin + part.count, known.ids.size());
-      ASSERT_EQ(part.wants_logits, part.begin + part.count == known.ids.size());
+      const auto known_end = part.begin + part.count - part.draft_count;
+      ASSERT_LE(known_end, known.ids.size());
+      ASSERT_EQ(part.wants_logits, known_end == known.ids.size());
+      ASSERT_TRUE(part.draft_count == 0 || known_end - part.begin == 1) << "it generates";
+      ASSERT_LT(part.draft_count, known.room + (part.wants_logits ? 0 : 1));
       const auto ids = steps_->ids(part.sequence);
       ASSERT_TRUE(std::equal(ids.begin(), ids.end(), known.ids.begin(), known.ids.end()));
       tokens += part.count;
-      scores += part.score_count;
+      scores += part.score_count + part.draft_count;
       ASSERT_TRUE(known.score_from > 0 || part.score_count == 0);
       if (part.score_count > 0) {
         // The next in order: by the last tokens of the part, but for that which chooses.
@@ -230,8 +261,10 @@ class World {
     const auto blocks = steps_->blocks(part.sequence);
     auto history =
         part.begin == 0 ? Histories::start(known.scope) : cells_[cell_of(blocks, part.begin - 1)];
+    const auto draft = steps_->draft(part.sequence);
     for (auto i = part.begin; i < part.begin + part.count; ++i) {
-      history = histories_.next(history, known.ids[i]);
+      const auto size = known.ids.size();
+      history = histories_.next(history, i < size ? known.ids[i] : draft[i - size]);
       cells_[cell_of(blocks, i)] = history;
     }
   }
@@ -242,7 +275,7 @@ class World {
     const auto& known = known_.at(part.sequence);
     if (part.begin == known.computed && part.begin > 0 && number(8) > 0) return;
     const auto blocks = steps_->blocks(part.sequence);
-    for (std::uint32_t i = 0; i < part.begin + part.count; ++i) {
+    for (std::uint32_t i = 0; i < part.begin + part.count - part.draft_count; ++i) {
       ASSERT_EQ(cells_[cell_of(blocks, i)], known.histories[i])
           << "sequence " << part.sequence << " position " << i;
     }
@@ -277,6 +310,7 @@ class World {
   Histories histories_;
   std::vector<Histories::History> cells_;  // [blocks x block_tokens]
   std::uint64_t shared_token_count_ = 0;
+  std::uint64_t accepted_count_ = 0;
 };
 
 class StepWorldsTest : public testing::TestWithParam<std::pair<const char*, Trace>> {};
@@ -284,13 +318,16 @@ class StepWorldsTest : public testing::TestWithParam<std::pair<const char*, Trac
 TEST_P(StepWorldsTest, NoBlockIsLostNobodyStarvesAndOnlyEqualBeginningsAreShared) {
   const auto trace = GetParam().second;
   std::uint64_t shared = 0;
+  std::uint64_t accepted = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     World world(seed, trace);
     world.run();
     if (HasFatalFailure()) return;
     shared += world.shared_token_count();
+    accepted += world.accepted_count();
   }
+  EXPECT_EQ(accepted > 0, trace == Trace::Drafted) << accepted;
   EXPECT_EQ(shared > 0, trace != Trace::NothingKept) << shared;
 }
 
@@ -301,7 +338,8 @@ INSTANTIATE_TEST_SUITE_P(All, StepWorldsTest,
                                          std::pair{"LongPrompts", Trace::LongPrompts},
                                          std::pair{"Bursts", Trace::Bursts},
                                          std::pair{"NothingKept", Trace::NothingKept},
-                                         std::pair{"Scored", Trace::Scored}),
+                                         std::pair{"Scored", Trace::Scored},
+                                         std::pair{"Drafted", Trace::Drafted}),
                          [](const auto& trace) { return std::string(trace.param.first); });
 
 }  // namespace

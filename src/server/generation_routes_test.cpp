@@ -458,6 +458,8 @@ TEST_F(GenerationRoutes, TheWorkersOfDecodersAreMeasured) {
         R"(muster_generation_worker_restarts_total{model="chat",device="cpu:0"} 0)",
         R"(muster_generation_worker_kv_cache_usage_ratio{model="chat",device="cpu:0"} 0)",
         R"(muster_generation_worker_preemptions_total{model="chat",device="cpu:0"} 0)",
+        R"(muster_generation_worker_draft_tokens_total{model="chat",device="cpu:0"} 0)",
+        R"(muster_generation_worker_accepted_tokens_total{model="chat",device="cpu:0"} 0)",
         R"(muster_generation_model_requests_total{model="chat"} 1)",
         R"(muster_generation_model_prompt_tokens_total{model="chat"} 1)",
         R"(muster_generation_model_tokens_total{model="chat"} 1)"}) {

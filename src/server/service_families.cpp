@@ -128,6 +128,12 @@ constexpr std::array kFamilies{
                    "Times that a reply gave its keys and values back to older ones, to be computed "
                    "again",
                    "model, device", "", kCounter},
+    ComputedFamily{"generation_worker_draft_tokens_total",
+                   "Tokens of replies that the worker has guessed and computed ahead",
+                   "model, device", "", kCounter},
+    ComputedFamily{"generation_worker_accepted_tokens_total",
+                   "Of these, the ones that the replies went on with", "model, device", "",
+                   kCounter},
     ComputedFamily{"log_lost_lines_total", "Lines of the log that could not be written", "", "",
                    kCounter},
     ComputedFamily{"model_state", "1 for the state the model is in", "model, state", "", kGauge},

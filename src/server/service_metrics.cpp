@@ -211,6 +211,12 @@ void add_decoders(MetricText& text, const std::vector<ServedDecoderStatus>& deco
   add_worker("generation_worker_preemptions_total", [](const Worker& worker) {
     return std::pair(std::string(), number(worker.preemption_count));
   });
+  add_worker("generation_worker_draft_tokens_total", [](const Worker& worker) {
+    return std::pair(std::string(), number(worker.drafted_count));
+  });
+  add_worker("generation_worker_accepted_tokens_total", [](const Worker& worker) {
+    return std::pair(std::string(), number(worker.accepted_count));
+  });
 }
 
 // Only the state that a model is in has a line. A state that was left vanishes from the scrape

@@ -141,6 +141,8 @@ struct ServedDecoderStatus {
     std::size_t running_count = 0;       // replies that it computes now
     double cache_use = 0;                // of its cache of keys and values, what these hold: 0 to 1
     std::uint64_t preemption_count = 0;  // replies that gave way to others
+    std::uint64_t drafted_count = 0;     // tokens that it guessed and computed ahead
+    std::uint64_t accepted_count = 0;    // of these, the ones that replies went on with
   };
   std::vector<Device> devices = {};
 };

@@ -59,6 +59,7 @@ struct ServeOptions {
   std::uint32_t batch_tokens = 4096;
   bool is_low_latency = true;               // as FleetOptions::is_low_latency
   bool has_prefix_cache = true;             // of decoders, as DecoderFleetOptions::has_prefix_cache
+  std::uint32_t drafted_tokens_most = 0;    // the same, its drafted_tokens_most
   std::uint32_t replies_at_once = 32;       // of a decoder, by each device
   std::size_t replies_waiting_most = 64;    // of a decoder
   std::size_t prompts_waiting_most = 1024;  // to be tokenised, those of clients that have gone too

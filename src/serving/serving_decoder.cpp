@@ -236,7 +236,9 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                               .restart_count = group.restart_count,
                               .running_count = group.stream_count,
                               .cache_use = group.cache_use,
-                              .preemption_count = group.preemption_count});
+                              .preemption_count = group.preemption_count,
+                              .drafted_count = group.drafted_count,
+                              .accepted_count = group.accepted_count});
   }
   if (fleet->is_ready()) status.state = ModelState::Ready;
   if (!can_work()) status.state = ModelState::Failed;

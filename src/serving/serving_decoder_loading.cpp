@@ -257,6 +257,7 @@ Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache
                               .cache_bytes = cache_bytes,
                               .streams_most = options_.replies_at_once,
                               .has_prefix_cache = options_.has_prefix_cache,
+                              .drafted_tokens_most = options_.drafted_tokens_most,
                               .asks_canary = true,
                               .ends_with_other_build = is_at_start,
                               .drain_limit = drain_limit_,

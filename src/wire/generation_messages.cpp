@@ -136,6 +136,7 @@ std::vector<std::byte> encode(const LoadDecoder& message) {
   writer.number(message.cache_bytes);
   writer.number(message.step_tokens_most);
   writer.number(message.sequences_most);
+  writer.number(message.drafted_tokens_most);
   writer.number(static_cast<std::uint8_t>(message.has_prefix_cache));
   return writer.take();
 }
@@ -153,6 +154,7 @@ Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload) {
   message.cache_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   message.step_tokens_most = MUSTER_TRY(reader.number<std::uint32_t>());
   message.sequences_most = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.drafted_tokens_most = MUSTER_TRY(reader.number<std::uint32_t>());
   message.has_prefix_cache = MUSTER_TRY(read_flag(reader));
   MUSTER_TRY(reader.end());
   if (message.step_tokens_most == 0 || message.sequences_most == 0) {
@@ -238,6 +240,8 @@ std::vector<std::byte> encode(const Tokens& message) {
     writer.number(begun.sequence);
     writer.number(begun.cached_count);
   }
+  writer.number(message.drafted_count);
+  writer.number(message.accepted_count);
   writer.number(static_cast<std::uint32_t>(message.tokens.size()));
   for (const auto& token : message.tokens) {
     writer.number(token.sequence);
@@ -259,6 +263,8 @@ Result<Tokens> decode_tokens(std::span<const std::byte> payload) {
     begun.cached_count = MUSTER_TRY(reader.number<std::uint32_t>());
     message.begun.push_back(begun);
   }
+  message.drafted_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.accepted_count = MUSTER_TRY(reader.number<std::uint32_t>());
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) {
     GeneratedToken token;

@@ -29,11 +29,12 @@ struct LoadDecoder {
   std::string source = {};  // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Fp32;
   KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;
-  std::vector<std::uint32_t> cpus = {};  // a thread each; empty: one, anywhere
-  std::uint64_t cache_bytes = 0;         // for keys and values
-  std::uint32_t step_tokens_most = 512;  // that a step computes
-  std::uint32_t sequences_most = 32;     // that are in the cache at once
-  bool has_prefix_cache = true;          // sequences begin behind what earlier ones have computed
+  std::vector<std::uint32_t> cpus = {};   // a thread each; empty: one, anywhere
+  std::uint64_t cache_bytes = 0;          // for keys and values
+  std::uint32_t step_tokens_most = 512;   // that a step computes
+  std::uint32_t sequences_most = 32;      // that are in the cache at once
+  bool has_prefix_cache = true;           // sequences begin behind what earlier ones have computed
+  std::uint32_t drafted_tokens_most = 0;  // of a sequence in a step, beside its next one
 };
 
 /// Worker: loaded.
@@ -84,6 +85,8 @@ struct BegunSequence {
 /// alone.
 struct Tokens {
   std::vector<BegunSequence> begun = {};  // before any token of theirs
+  std::uint32_t drafted_count = 0;        // tokens of drafts that it computed
+  std::uint32_t accepted_count = 0;       // of these, the ones that were chosen
   std::vector<GeneratedToken> tokens = {};
 };
 

@@ -21,12 +21,15 @@ TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
   const TokenLogprobs logprobs{.chosen = -1.0F, .top = {{4, -0.5F}}};
   const Tokens message{
       .begun = {{.sequence = 259, .cached_count = 32}},
+      .drafted_count = 5,
+      .accepted_count = 4,
       .tokens = {{.sequence = 258, .token = 3, .is_prompt = true, .logprobs = logprobs},
                  {.sequence = 1, .token = 2, .logprobs = {}}}};
   // -1.0 is 0xbf800000, -0.5 is 0xbf000000.
   EXPECT_EQ(encode(message), bytes({1,  0, 0, 0,                    // one has begun
                                     3,  1, 0, 0,    0,    0, 0, 0,  // 259
                                     32, 0, 0, 0,                    // behind 32 ids
+                                    5,  0, 0, 0,    4,    0, 0, 0,  // drafted and accepted
                                     2,  0, 0, 0,                    // two tokens
                                     2,  1, 0, 0,    0,    0, 0, 0,  // of sequence 258
                                     3,  0, 0, 0,                    // its id
@@ -46,7 +49,8 @@ TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
                          .cache_bytes = 1ULL << 40U,
                          .step_tokens_most = 256,
                          .sequences_most = 9,
-                         .has_prefix_cache = false};
+                         .has_prefix_cache = false,
+                         .drafted_tokens_most = 8};
   const auto loaded = decode_load_decoder(encode(load));
   ASSERT_TRUE(loaded);
   EXPECT_EQ(encode(*loaded), encode(load));
@@ -54,6 +58,7 @@ TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
   EXPECT_EQ(loaded->precision, DecoderPrecision::Int8);
   EXPECT_EQ(loaded->kv_cache_dtype, KvCacheDtype::Fp16);
   EXPECT_FALSE(loaded->has_prefix_cache);
+  EXPECT_EQ(loaded->drafted_tokens_most, 8U);
 
   const Generate generate{.model_id = 7,
                           .ids = {5, 6, 7},
@@ -166,7 +171,7 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   no_flag.back() = std::byte{2};
   EXPECT_FALSE(decode_load_decoder(no_flag));
   EXPECT_FALSE(decode_tokens(bytes({255, 255, 255, 255})));
-  EXPECT_FALSE(decode_tokens(bytes({0, 0, 0, 0, 255, 255, 255, 255})));
+  EXPECT_FALSE(decode_tokens(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255})));
 }
 
 TEST(GenerationMessagesTest, AProbeAndItsVerdictComeBackAsTheyWent) {
@@ -239,8 +244,8 @@ TEST(GenerationMessagesTest, RefusesLogprobsThatAreNone) {
   auto token = encode(Tokens{.begun = {}, .tokens = {{.sequence = 1}}});
   token.back() = std::byte{2};
   EXPECT_FALSE(decode_tokens(token));
-  EXPECT_FALSE(decode_tokens(
-      bytes({0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 1, 0, 0})))
+  EXPECT_FALSE(decode_tokens(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0,
+                                    2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 1, 0, 0})))
       << "it ends within";
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "engine/decoder/decoder.h"
 #include "worker/decoder_loading.h"
 #include "worker/generation.h"
@@ -77,13 +78,17 @@ void DecoderLane::run() {
        .block_bytes = decoder.block_bytes(),
        .weights_bytes = decoder.weights_bytes(),
        .decoder_class = engine::decoder_class(device_)});
-  Generation generation(decoder, loaded->steps,
+  // A GPU's logits may depend on how many tokens are computed at once, so a draft would show.
+  const auto drafted_most = runs_as_gpu(device_) ? 0 : load_.drafted_tokens_most;
+  const SteadyClock clock;
+  Generation generation(decoder, {.steps = loaded->steps, .drafted_most = drafted_most},
                         {.on_step_begun = events_.on_step_begun,
                          .on_cache_use = events_.on_cache_use,
                          .on_tokens = events_.on_tokens,
                          .on_finished = events_.on_finished,
                          .on_failed = events_.on_failed,
-                         .on_broken = events_.on_broken});
+                         .on_broken = events_.on_broken},
+                        clock);
   serve(generation);
 }
 

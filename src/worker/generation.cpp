@@ -14,18 +14,30 @@ namespace {
 
 // Tokens of a part whose logits are wanted: its last ones.
 std::uint32_t logit_count(const StepPart& part) {
-  return part.score_count + (part.wants_logits ? 1 : 0);
+  return part.score_count + (part.wants_logits ? 1 : 0) + part.draft_count;
+}
+
+// Each sequence has its next token alone, and what is drafted.
+bool only_generates(const std::vector<StepPart>& parts) {
+  return std::all_of(parts.begin(), parts.end(), [](const StepPart& part) {
+    return part.wants_logits && part.count - part.draft_count == 1;
+  });
 }
 
 }  // namespace
 
-Generation::Generation(engine::Decoder& decoder, const StepOptions& options,
-                       GenerationEvents events)
-    : decoder_(decoder), scheduler_(options), events_(std::move(events)) {
+Generation::Generation(engine::Decoder& decoder, const GenerationOptions& options,
+                       GenerationEvents events, const Clock& clock)
+    : decoder_(decoder),
+      drafted_most_(options.drafted_most),
+      drafted_of_all_most_(options.steps.scored_most),
+      scheduler_(options.steps),
+      events_(std::move(events)),
+      clock_(clock) {
   // Once and for all, as memory is planned: a list that grows has up to twice its size, and holds
   // the old one meanwhile. What is not written takes no pages.
-  logits_.reserve((std::size_t{options.sequences_most} + options.scored_most) *
-                  decoder.vocab_size());
+  const auto& steps = options.steps;
+  logits_.reserve((std::size_t{steps.sequences_most} + steps.scored_most) * decoder.vocab_size());
 }
 
 Status Generation::add(SequenceId id, Generate request) {
@@ -70,11 +82,14 @@ void Generation::end(SequenceId id) {
 }
 
 void Generation::step() {
+  propose();
   const auto parts = scheduler_.next();  // a copy: sequences that end are taken out of the original
   announce(parts);
+  const auto begun_at = clock_.now();
   if (!compute(parts)) return;
   scheduler_.complete();
   Tokens told{.begun = begun(parts), .tokens = {}};
+  for (const auto& part : parts) told.drafted_count += part.draft_count;
   std::size_t row = 0;
   const std::size_t vocab = decoder_.vocab_size();
   std::vector<DueSequence> due;
@@ -83,23 +98,49 @@ void Generation::step() {
     row += logit_count(part);
     if (!score(part, rows, told.tokens) || !part.wants_logits) continue;
     if (sequences_.at(part.sequence).is_continued) {
-      due.push_back({.id = part.sequence, .logits = rows.last(vocab)});
+      due.push_back({.id = part.sequence, .logits = rows.last((1 + part.draft_count) * vocab)});
     } else {
       finish(part.sequence, FinishReason::Length);
     }
   }
-  if (!choose(due, told.tokens)) return;
+  if (!choose(due, told)) return;
+  learn_cost(parts, clock_.now() - begun_at);
   tell_cache_use();
   events_.on_tokens(told);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
   for (const auto& [id, error] : std::exchange(failed_, {})) events_.on_failed(id, error);
 }
 
+void Generation::propose() {
+  if (drafted_most_ == 0) return;
+  std::vector<SequenceId> ids;
+  std::vector<std::vector<std::uint32_t>> drafts;
+  std::vector<DraftOffer> offers;
+  for (auto& [id, sequence] : sequences_) {
+    if (!sequence.is_replying) continue;
+    ids.push_back(id);
+    drafts.push_back(sequence.lookup.draft(scheduler_.ids(id), drafted_most_));
+    offers.push_back({.size = drafts.back().size(), .hit_rate = sequence.lookup.hit_rate()});
+  }
+  const auto lengths = draft_lengths(offers, ids.size(), drafted_of_all_most_, cost_);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    drafts[i].resize(lengths[i]);
+    scheduler_.propose(ids[i], std::move(drafts[i]));
+  }
+}
+
+void Generation::learn_cost(const std::vector<StepPart>& parts, Duration time) {
+  if (drafted_most_ == 0 || !only_generates(parts)) return;
+  std::uint32_t count = 0;
+  for (const auto& part : parts) count += part.count;
+  cost_.learn(count, time);
+}
+
 // Who waits for the step is to know how long it may take, also where a sequence that was preempted
 // is computed again, which nobody else sees.
 void Generation::announce(const std::vector<StepPart>& parts) const {
   std::uint32_t count = 0;
-  for (const auto& part : parts) count += part.count;
+  for (const auto& part : parts) count += part.count - part.draft_count;
   if (count > parts.size()) events_.on_step_begun(count);
 }
 
@@ -127,9 +168,18 @@ std::vector<BegunSequence> Generation::begun(const std::vector<StepPart>& parts)
 // can go on with each, as after a crash.
 bool Generation::compute(const std::vector<StepPart>& parts) {
   std::vector<engine::StepSequence> steps;
+  std::vector<std::vector<std::uint32_t>> drafted;  // the last one known and the draft, of each
+  drafted.reserve(parts.size());
   std::size_t wanted = 0;
   for (const auto& part : parts) {
-    steps.push_back({.tokens = scheduler_.ids(part.sequence).subspan(part.begin, part.count),
+    auto tokens = scheduler_.ids(part.sequence).subspan(part.begin, part.count - part.draft_count);
+    if (part.draft_count > 0) {
+      auto& joined = drafted.emplace_back(tokens.begin(), tokens.end());
+      const auto draft = scheduler_.draft(part.sequence);
+      joined.insert(joined.end(), draft.begin(), draft.end());
+      tokens = joined;
+    }
+    steps.push_back({.tokens = tokens,
                      .position = part.begin,
                      .blocks = scheduler_.blocks(part.sequence),
                      .logit_count = logit_count(part)});
@@ -164,27 +214,45 @@ bool Generation::score(const StepPart& part, std::span<const float> logits,
 }
 
 // On all cores of a CPU: with a temperature each of them takes a pass over the vocabulary. Nothing
-// else is touched meanwhile. The position is that of the token that is chosen, counted from the
-// start of the prompt: the same when another worker goes on with the sequence.
-bool Generation::choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens) {
-  const auto shared = decoder_.share(due.size(), [&](std::size_t i) {
-    const auto& sequence = sequences_.at(due[i].id);
-    due[i].sampled = engine::sample(due[i].logits, sequence.sampling, sequence.history,
-                                    scheduler_.ids(due[i].id).size());
-  });
+// but the sequence itself is touched meanwhile.
+bool Generation::choose(std::vector<DueSequence>& due, Tokens& told) {
+  const auto shared = decoder_.share(due.size(), [&](std::size_t i) { sample(due[i]); });
   if (!shared) {
     events_.on_broken(shared.error());
     return false;
   }
-  for (auto& [id, logits, sampled] : due) {
-    if (sampled) {
-      append(id, *std::move(sampled), tokens);
-    } else {
-      failed_.emplace(id, sampled.error());
-      end(id);
-    }
+  for (auto& [id, logits, sampled, status] : due) {
+    if (!sampled.empty()) told.accepted_count += static_cast<std::uint32_t>(sampled.size()) - 1;
+    for (auto& token : sampled) append(id, std::move(token), told.tokens);
+    if (status) continue;
+    failed_.emplace(id, status.error());
+    end(id);
   }
   return true;
+}
+
+// The position is that of the token that is chosen, counted from the start of the prompt: the same
+// when another worker goes on with the sequence, and whether it was drafted or not. Another one
+// follows where the draft has this one.
+void Generation::sample(DueSequence& due) {
+  auto& sequence = sequences_.at(due.id);
+  const auto draft = scheduler_.draft(due.id);
+  const auto& stops = sequence.stop_ids;
+  const std::size_t known = scheduler_.ids(due.id).size();
+  const std::size_t vocab = decoder_.vocab_size();
+  for (std::size_t i = 0; i * vocab < due.logits.size(); ++i) {
+    auto sampled = engine::sample(due.logits.subspan(i * vocab, vocab), sequence.sampling,
+                                  sequence.history, known + i);
+    if (!sampled) {
+      due.status = sampled.error();
+      return;
+    }
+    const auto token = sampled->token;
+    due.sampled.push_back(*std::move(sampled));
+    if (std::find(stops.begin(), stops.end(), token) != stops.end()) return;
+    sequence.history.add_reply(token);
+    if (i == draft.size() || draft[i] != token) return;
+  }
 }
 
 void Generation::append(SequenceId id, engine::SampledToken sampled,
@@ -197,7 +265,7 @@ void Generation::append(SequenceId id, engine::SampledToken sampled,
                     .token = sampled.token,
                     .is_prompt = false,
                     .logprobs = std::move(sampled.logprobs)});
-  sequence.history.add_reply(sampled.token);
+  sequence.is_replying = true;
   if (!scheduler_.append(id, sampled.token)) finish(id, FinishReason::Length);
 }
 

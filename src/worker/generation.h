@@ -7,9 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "engine/decoder/decoder.h"
 #include "engine/sampling/sampler.h"
+#include "scheduler/draft_lengths.h"
+#include "scheduler/prompt_lookup.h"
+#include "scheduler/step_cost.h"
 #include "scheduler/steps.h"
 #include "wire/generation_messages.h"
 
@@ -28,12 +32,25 @@ struct GenerationEvents {
   std::function<void(const Error&)> on_broken;
 };
 
+struct GenerationOptions {
+  StepOptions steps = {};
+  /// Tokens that are drafted of a sequence at most (prompt lookup), to be computed with its next
+  /// one; 0: none. Those that were drafted right are what it would have had without: nothing but
+  /// time depends on it where a decoder's logits do not depend on how ids are cut into steps.
+  std::uint32_t drafted_most = 0;
+};
+
 /// Sequences that a decoder continues, step by step.
+///
+/// Where drafts are asked for, a step chooses a sequence's next token by the logits of the last one
+/// known, the one behind it by those of the first drafted token if that is the one that was chosen,
+/// and so on. A draft is as long as it pays by what steps have cost until then.
 ///
 /// Threads: owned by the thread of the decoder.
 class Generation {
  public:
-  Generation(engine::Decoder& decoder, const StepOptions& options, GenerationEvents events);
+  Generation(engine::Decoder& decoder, const GenerationOptions& options, GenerationEvents events,
+             const Clock& clock);
 
   /// Lets a sequence in.
   ///
@@ -60,29 +77,40 @@ class Generation {
     engine::TokenHistory history;
     bool is_continued = true;  // false: it ends behind its prompt
     bool has_begun = false;    // that it has is told
+    bool is_replying = false;  // it has a token
+    PromptLookup lookup = {};
   };
 
-  /// One whose next token is chosen by its logits in this step.
+  /// One whose next token is chosen by its logits in this step, and those behind it as far as its
+  /// draft is right.
   struct DueSequence {
     SequenceId id = 0;
-    std::span<float> logits = {};
-    Result<engine::SampledToken> sampled = engine::SampledToken{};
+    std::span<float> logits = {};  // [1 + drafted, vocab]
+    std::vector<engine::SampledToken> sampled = {};
+    Status status = Done{};
   };
 
+  void propose();
   void announce(const std::vector<StepPart>& parts) const;
   void tell_cache_use();
   bool compute(const std::vector<StepPart>& parts);
   std::vector<BegunSequence> begun(const std::vector<StepPart>& parts);
   bool score(const StepPart& part, std::span<const float> logits,
              std::vector<GeneratedToken>& tokens);
-  bool choose(std::vector<DueSequence>& due, std::vector<GeneratedToken>& tokens);
+  bool choose(std::vector<DueSequence>& due, Tokens& told);
+  void sample(DueSequence& due);
+  void learn_cost(const std::vector<StepPart>& parts, Duration time);
   void append(SequenceId id, engine::SampledToken sampled, std::vector<GeneratedToken>& tokens);
   void finish(SequenceId id, FinishReason reason);
   void end(SequenceId id);
 
   engine::Decoder& decoder_;
+  const std::uint32_t drafted_most_;
+  const std::uint32_t drafted_of_all_most_;  // rows of logits that a step has for them
   StepScheduler scheduler_;
   GenerationEvents events_;
+  const Clock& clock_;
+  StepCost cost_;
   std::map<SequenceId, Sequence> sequences_;
   std::vector<float> logits_;                    // [tokens of a step that want them, vocab]
   std::map<SequenceId, FinishReason> finished_;  // in this step; told behind its tokens

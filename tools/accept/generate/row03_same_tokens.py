@@ -5,7 +5,7 @@ import json
 import subprocess
 
 from generate import replies
-from generate.streams import ask, decoder_server
+from generate.streams import ask, ask_all, decoder_server, metric
 from programs import ROOT, scratch
 from report import at_least, holds
 
@@ -42,10 +42,33 @@ def prefix_hits(report):
     report.add(at_least(f"SmolLM2 own, greedy and seeded: of {len(texts)} the same with a prefix hit and without", same, len(texts), digits=0))
 
 
+def drafts(report):
+    """All prompts at once, each of which repeats itself, against a server that guesses nothing."""
+    texts, guessed, right = {}, 0, 0
+    for precision in ("own", "bf16"):
+        for words in ((), ("--num-speculative-tokens", "8")):
+            with decoder_server("--devices", "1xcpu", "--precision", precision, *words, name="generate-drafts") as server:
+                for sampling in ({}, {"temperature": 0.8, "top_p": 0.95, "seed": 7}):
+                    threads, answers = ask_all(server, [f"{opening} {opening}" for opening in replies.OPENINGS], max_tokens=48, **sampling)
+                    for thread in threads:
+                        thread.join()
+                    for index, reply in enumerate(answers):
+                        key = (precision, index, bool(sampling))
+                        texts.setdefault(key, []).append(reply.text if reply.is_whole() else reply.error)
+                guessed += metric(server, "muster_generation_worker_draft_tokens_total")
+                right += metric(server, "muster_generation_worker_accepted_tokens_total")
+    report.raw["drafts"] = {"guessed": guessed, "right": right}
+    report.add(holds("with drafts: guesses that came true, and that did not", 0 < right < guessed, f"{right:.0f}, {guessed - right:.0f}",
+                     "some of both"))
+    same = sum(one == other for one, other in texts.values())
+    report.add(at_least(f"SmolLM2 own and bf16, greedy and seeded: of {len(texts)} the same with drafts and without", same, len(texts),
+                        digits=0))
+
+
 def measure(report, arguments):
     subprocess.run(["ninja", "-C", TREE, "worker_test"], check=True, stdout=subprocess.DEVNULL)
     results = scratch("generation.json")
-    done = subprocess.run([TREE / "bin" / "worker_test", "--gtest_filter=GenerationTest.*", f"--gtest_output=json:{results}"],
+    done = subprocess.run([TREE / "bin" / "worker_test", "--gtest_filter=Generation*", f"--gtest_output=json:{results}"],
                           capture_output=True, text=True)
     report.raw["worker_test"] = json.loads(results.read_text())
     report.add(holds("in company, behind kept beginnings, after preemption, on another worker (a tiny model)", done.returncode == 0,
@@ -60,3 +83,4 @@ def measure(report, arguments):
             report.add(at_least(f"SmolLM2 {precision}, {name}: of {len(replies.OPENINGS)} prompts the same on 1 and 2 cores", same,
                                 len(replies.OPENINGS), digits=0))
     prefix_hits(report)
+    drafts(report)
