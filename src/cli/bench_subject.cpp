@@ -23,6 +23,8 @@
 #include "cli/sweep/server_account.h"
 #include "cli/sweep/sweep_facts.h"
 #include "dataset/text_reader.h"
+#include "jobs/decoder_source.h"
+#include "modelfile/hub_cache.h"
 #include "net/http_client.h"
 #include "tokenizer/tokenizer.h"
 
@@ -110,10 +112,14 @@ std::string_view task_word(BenchTask task) {
 }
 
 // Loading a model takes minutes, and its server would answer 404 then. A model that is not found,
-// or cannot be read, is told by the server that is to have it.
+// or cannot be read, is told by the server that is to have it; but a server does not know that a
+// name of the hub is to be of a model that generates.
 Status check_model_task(const BenchPlan& plan) {
   const auto found = task_of_model(plan.subject);
   const bool wants_reply = plan.task == BenchTask::Generate;
+  if (!found && wants_reply && is_hub_id(plan.subject)) {
+    MUSTER_TRY(find_decoder_source(plan.subject));
+  }
   if (!found || (*found == "generate") == wants_reply) return Done{};
   return invalid_error(
       fmt::format("muster bench {} wants a model {}, and {} {}: muster bench {} {}",

@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -166,7 +169,14 @@ Result<std::string> change_devices(ServerClient& client, const std::string& acti
 
 // To nobody a server tells what lies at a path: what is most often missing is said here.
 Error with_pull_hint(Error error, const std::string& model) {
-  if (error.kind != ErrorKind::NotFound || !is_hub_id(model)) return error;
+  if (error.kind != ErrorKind::NotFound) return error;
+  if (model.ends_with(".gguf")) {
+    const bool is_whole = model.starts_with('/');
+    error.message += fmt::format("; the file is looked for on the server's machine{}",
+                                 is_whole ? "" : ": give its whole path");
+    return error;
+  }
+  if (!is_hub_id(model)) return error;
   const bool is_whole = model.find('/') != std::string::npos;
   error.message +=
       fmt::format("; if its cache lacks the model: muster pull {}{}, on the server's machine",
@@ -182,15 +192,51 @@ Duration load_limit() {
          DecoderFleetOptions{}.load_most;
 }
 
-Result<std::string> load_model(ServerClient& client, const std::string& word) {
+// A server runs in a folder of its own: what is here has to be told it from the root.
+std::string from_root(const std::string& model) {
+  std::error_code fault;
+  const std::filesystem::path place(model);
+  if (place.is_absolute() || !std::filesystem::exists(place, fault)) return model;
+  const auto whole = std::filesystem::absolute(place, fault);
+  if (fault) return model;
+  // The folder above a link may be another one than that above its name.
+  const bool climbs = model.find("..") != std::string::npos;
+  return climbs ? whole.string() : whole.lexically_normal().string();
+}
+
+struct LoadWord {
+  std::optional<std::string> name;
+  std::string model;
+};
+
+// MODEL or NAME=MODEL. As for `muster serve`, a file whose name holds an equals sign is a file.
+LoadWord load_word(const std::string& word, bool is_server_here) {
+  std::error_code ignored;
   const auto equals = word.find('=');
-  const auto model = word.substr(equals == std::string::npos ? 0 : equals + 1);
-  Json body{{"model", model}};
-  if (equals != std::string::npos) body["name"] = word.substr(0, equals);
+  const bool is_file = is_server_here && std::filesystem::exists(word, ignored);
+  LoadWord load{.name = std::nullopt, .model = word};
+  if (equals != std::string::npos && !is_file) {
+    load = {.name = word.substr(0, equals), .model = word.substr(equals + 1)};
+  }
+  if (is_server_here) load.model = from_root(load.model);
+  return load;
+}
+
+Result<std::string> load_model(ServerClient& client, const std::string& word) {
+  const auto load = load_word(word, client.is_here);
+  Json body{{"model", load.model}};
+  if (load.name) body["name"] = *load.name;
   if (const auto done = client.call("POST", "/v1/models/load", body_text(body)); !done) {
-    return with_pull_hint(done.error(), model);
+    return with_pull_hint(done.error(), load.model);
   }
   return fmt::format("{}: loaded\n", word);
+}
+
+// Of the word that an action takes.
+std::string_view example_of(const std::string& action) {
+  if (action == "load") return "chat=/models/SmolLM2.gguf";
+  if (action == "unload") return "chat";
+  return "cpu:0, or all";
 }
 
 Result<int> run_ctl(const CommandContext& context) {
@@ -201,8 +247,9 @@ Result<int> run_ctl(const CommandContext& context) {
   const bool wants_word = action != "status";
   if (wants_word != (words.size() == 2)) {
     return Error{ErrorKind::InvalidArgument,
-                 fmt::format("muster ctl {} {}", action,
-                             wants_word ? "needs to be told which one" : "takes no further word")};
+                 wants_word ? fmt::format("muster ctl {} needs to be told which one, such as {}",
+                                          action, example_of(action))
+                            : fmt::format("muster ctl {} takes no further word", action)};
   }
   auto client = MUSTER_TRY(
       ServerClient::open(context, action == "load" ? std::optional(load_limit()) : std::nullopt));

@@ -13,6 +13,7 @@
 #include "cli/serve_doors.h"
 #include "jobs/decoder_precision.h"
 #include "jobs/decoder_probe.h"
+#include "modelfile/decoder_config.h"
 
 namespace muster {
 
@@ -60,6 +61,8 @@ Result<DecoderPrecisionChoice> chosen_precision(
   if (const auto named = MUSTER_TRY(named_precision(context.arguments))) {
     return DecoderPrecisionChoice{.precision = *named, .reason = {}};
   }
+  // Of what does not generate that is to be said, and nothing of its precision.
+  MUSTER_TRY(read_decoder_spec(place.source));
   DecoderPrecisionQuestion question{.source = place.source,
                                     .device = place.device,
                                     .memory_bytes = place.memory_bytes,

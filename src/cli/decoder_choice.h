@@ -38,7 +38,8 @@ struct PrecisionPlace {
 /// (jobs/decoder_precision.h), measured in a worker where no earlier run has kept it.
 ///
 /// while_measuring: called when that begins and several times a second until it ends; may be empty.
-/// Errors: InvalidArgument; Cancelled after a signal that is caught: callers catch them before.
+/// Errors: InvalidArgument; those of read_decoder_spec for a model that does not generate;
+/// Cancelled after a signal that is caught: callers catch them before.
 Result<DecoderPrecisionChoice> chosen_precision(
     const CommandContext& context, const PrecisionPlace& place,
     const std::function<void(const std::string&)>& on_notice,

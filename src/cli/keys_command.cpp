@@ -186,7 +186,10 @@ Result<int> run_keys(const CommandContext& context) {
     }
   }
   const auto file = context.arguments.value("--file");
-  if (!file) return wrong_use(fmt::format("muster keys {} needs --file", verb));
+  if (!file) {
+    return wrong_use(
+        fmt::format("muster keys {} needs the keys file, such as --file keys.yaml", verb));
+  }
   if (verb == "list") return list_keys(context, *file);
   MUSTER_TRY(read_keys_file(*file));  // where there is none, no lock is left beside it
   const auto lock = MUSTER_TRY(KeysFileLock::take(*file));

@@ -148,7 +148,10 @@ PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, con
                               "plan for it",
                               serve_flags(plan.workload))};
   }
-  const auto model = read_model_folder(found.source);
+  // What `muster embed` would say of it, a GGUF file included.
+  const auto folder = find_model(found.source.string());
+  if (!folder) return {false, folder.error().message};
+  const auto model = read_model_folder(*folder);
   if (!model) return {false, model.error().message};
   return {true, "`muster embed --plan` puts a whole copy on each device"};
 }

@@ -76,32 +76,39 @@ ModelEntry entry_of(const std::string& word) {
   return {.name = word.substr(0, equals), .model = word.substr(equals + 1)};
 }
 
+// Of the words of the settings, which their own checks have passed; empty: not named.
+ModelDefaults bits_of(const std::string& precision, const std::string& kv_cache_dtype) {
+  return {.precision = parse_precision(precision),
+          .wants_own_bits = precision == decoder_precision_name(DecoderPrecision::Own),
+          .kv_cache_dtype = parse_kv_cache_dtype(kv_cache_dtype).value_or(KvCacheDtype::Auto)};
+}
+
 // What an entry says of its own model goes before the setting for all.
 ServedModel served_model(const Config& config, const ModelEntry& entry) {
-  const auto or_all = [&config](const std::optional<std::string>& own, SettingId id) {
-    return own ? own : config.text(id);
+  const auto or_all = [&config](const std::optional<std::string>& of_entry, SettingId id) {
+    return of_entry ? of_entry : config.text(id);
   };
   ServedModel model;
   model.name = entry.name;
   model.model = entry.model;
-  const auto precision = or_all(entry.precision, SettingId::Precision).value_or("");
-  model.precision = parse_precision(precision);
-  model.wants_own_bits = precision == decoder_precision_name(DecoderPrecision::Own);
-  // A model that does not generate has none, so that the setting for all is not its own.
-  const auto kept = names_decoder(entry.model)
-                        ? or_all(entry.kv_cache_dtype, SettingId::KvCacheDtype)
-                        : entry.kv_cache_dtype;
-  model.kv_cache_dtype = parse_kv_cache_dtype(kept.value_or("")).value_or(KvCacheDtype::Auto);
+  const auto own = bits_of(entry.precision.value_or(""), entry.kv_cache_dtype.value_or(""));
+  model.precision = own.precision;
+  model.wants_own_bits = own.wants_own_bits;
+  model.kv_cache_dtype = own.kv_cache_dtype;
+  take_defaults(model, model_defaults(config),
+                {.has_precision = entry.precision.has_value(),
+                 .has_kv_cache_dtype = entry.kv_cache_dtype.has_value()},
+                names_decoder(entry.model));
   model.pooling = parse_pooling(or_all(entry.pooling, SettingId::Pooling).value_or(""));
   if (const auto normalize = or_all(entry.normalize, SettingId::Normalize)) {
     model.normalize = *normalize == "true";
   }
   model.length_max = config.count(SettingId::MaxLength);
   if (entry.max_length) {
-    std::uint32_t own = 0;
+    std::uint32_t most = 0;
     std::from_chars(entry.max_length->data(), entry.max_length->data() + entry.max_length->size(),
-                    own);
-    model.length_max = own;
+                    most);
+    model.length_max = most;
   }
   model.prompt_name = or_all(entry.prompt_name, SettingId::PromptName);
   model.devices = entry.devices;
@@ -317,6 +324,11 @@ std::vector<FlagGroup> serve_flag_groups() {
   };
 }
 
+ModelDefaults model_defaults(const Config& config) {
+  return bits_of(config.text(SettingId::Precision).value_or(""),
+                 config.text(SettingId::KvCacheDtype).value_or(""));
+}
+
 Status apply_request_settings(const Config& config, ServeOptions& options) {
   options.dispatch = MUSTER_TRY(dispatch_options(config, options.devices));
   options.admission.queue_budget = time(config, SettingId::QueueBudget);
@@ -345,6 +357,7 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   for (auto& model : models) {
     (names_decoder(model.model) ? options.decoders : options.models).push_back(std::move(model));
   }
+  options.defaults = model_defaults(config);
   for (const auto& [name, path] : config.files(SettingId::Search)) {
     options.searches.push_back({.name = name, .out = path});
   }

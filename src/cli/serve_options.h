@@ -20,6 +20,9 @@ std::vector<FlagGroup> serve_flag_groups();
 /// and places.h.
 Result<ServeOptions> serve_options(const CommandContext& context);
 
+/// What the settings give to a model that names none of its own, at the start and in a load.
+ModelDefaults model_defaults(const Config& config);
+
 /// Sets those fields of `options` that a request may change; it looks at no file. Otherwise as
 /// `apply_live_settings`.
 Status apply_request_settings(const Config& config, ServeOptions& options);

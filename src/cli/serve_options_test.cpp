@@ -102,6 +102,20 @@ TEST(ServeSettings, MustFitTogether) {
   EXPECT_EQ(fault({{SettingId::TlsCert, "/proc/self/stat"}}), "--tls-cert: it needs tls_key, too");
 }
 
+TEST(ServeSettings, SayWhatAModelHasThatNamesNoneOfItsOwn) {
+  const auto plain = model_defaults(config_of({}));
+  EXPECT_EQ(plain.precision, std::nullopt);
+  EXPECT_FALSE(plain.wants_own_bits);
+  EXPECT_EQ(plain.kv_cache_dtype, KvCacheDtype::Auto);
+  const auto named = model_defaults(
+      config_of({{SettingId::Precision, "fp32"}, {SettingId::KvCacheDtype, "int8"}}));
+  EXPECT_EQ(named.precision, Precision::Fp32);
+  EXPECT_EQ(named.kv_cache_dtype, KvCacheDtype::Int8);
+  const auto own = model_defaults(config_of({{SettingId::Precision, "own"}}));
+  EXPECT_EQ(own.precision, std::nullopt);
+  EXPECT_TRUE(own.wants_own_bits);
+}
+
 TEST(ServeSettings, BoundWhatClientsMayHold) {
   HttpServerOptions http;
   const auto set = set_listening(config_of({{SettingId::MemoryMost, "16MiB"},

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "net/socket_address.h"
 
 namespace muster {
 namespace {
@@ -32,6 +33,14 @@ bool is_request_id(std::string_view id) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '_' || c == '-';
   });
+}
+
+bool is_on_this_machine(const std::string& url) {
+  const auto parsed = parse_http_url(url);
+  if (!parsed) return false;
+  if (!parsed->unix_path.empty() || parsed->host == "localhost") return true;
+  const auto address = SocketAddress::parse(parsed->host);
+  return address && address->is_loopback();
 }
 
 }  // namespace
@@ -76,6 +85,7 @@ Result<ServerClient> ServerClient::open(const CommandContext& context,
   client.http = MUSTER_TRY(HttpClient::open(access.url, access.http));
   client.headers = std::move(access.headers);
   client.is_assumed = !context.arguments.value("--server");
+  client.is_here = is_on_this_machine(access.url);
   return client;
 }
 

@@ -28,6 +28,7 @@ struct ServerClient {
   std::unique_ptr<HttpClient> http;
   HttpHeaders headers;      // of every request
   bool is_assumed = false;  // the command does not say where the server is
+  bool is_here = false;     // on this machine: at a Unix socket or an address of its own
 
   /// answer_limit: of a call; nullopt: as HttpClientOptions has it.
   /// Errors: those of HttpClient::open, NotFound (no such key file).

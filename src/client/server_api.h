@@ -21,7 +21,7 @@ struct ListedModel {
   std::string name;
   std::string path;  // on the server's machine; empty: it is not told to this caller
   bool embeds = false;
-  std::string state;  // "absent", "loading", "ready", "failed"
+  std::string state;  // "absent", "loading", "ready", "drained", "failed"
   std::string reason;
   std::uint32_t dim = 0;  // 0: null there
   std::uint32_t length_max = 0;

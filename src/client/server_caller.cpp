@@ -24,6 +24,9 @@ constexpr Duration kWaitMost = std::chrono::seconds(5);
 constexpr int kRefusalsMost = 600;
 constexpr std::int64_t kRetryAfterMost = 60;  // seconds; a longer one is asked again before
 
+// The state of a model whose devices were all sent to rest.
+constexpr std::string_view kDrained = "drained";
+
 Error cancelled_error() { return {ErrorKind::Cancelled, "cancelled"}; }
 
 bool is_good(int status) { return status >= 200 && status <= 299; }
@@ -118,7 +121,7 @@ Result<HttpAnswer> ServerCaller::ask(std::string_view method, const std::string&
   }
 }
 
-Result<ListedModel> ServerCaller::wait_for_model(const std::string& name) {
+Result<ListedModel> ServerCaller::settled_model(const std::string& name) {
   for (int attempt = 1; attempt <= kRefusalsMost; ++attempt) {
     const auto answer = MUSTER_TRY(ask("GET", model_target(name), {}));
     if (!is_good(answer.status)) return server_error(answer.status, answer.body);
@@ -127,6 +130,7 @@ Result<ListedModel> ServerCaller::wait_for_model(const std::string& name) {
       hooks_.on_well();
       return model;
     }
+    if (model.state == kDrained) return model;
     if (model.state == "failed") {
       return Error{ErrorKind::Unavailable,
                    fmt::format("the server cannot load {}: {}", name, model.reason)};
@@ -135,6 +139,14 @@ Result<ListedModel> ServerCaller::wait_for_model(const std::string& name) {
     if (!hooks_.wait(back_off(first_wait_, attempt))) return cancelled_error();
   }
   return Error{ErrorKind::DeadlineExceeded, fmt::format("the server is still loading {}", name)};
+}
+
+// Loading ends by itself; devices that were sent to rest may do so for days.
+Result<ListedModel> ServerCaller::wait_for_model(const std::string& name) {
+  auto model = MUSTER_TRY(settled_model(name));
+  if (model.state != kDrained) return model;
+  return Error{ErrorKind::Unavailable,
+               fmt::format("every device of {} is drained; muster ctl resume all", name)};
 }
 
 Result<std::vector<RemoteResult>> ServerCaller::compute(const ListedModel& model,
@@ -168,8 +180,9 @@ Result<std::vector<RemoteResult>> ServerCaller::read_rows(const HttpAnswer& answ
   if (!is_good(counted.status)) return server_error(counted.status, counted.body);
   const auto tokens = MUSTER_TRY(parse_token_counts(counted.body, texts.size()));
   // The server may have been started again, or the model loaded again, in another way: asked after
-  // the rows have come, it cannot have been another one before them without being noticed.
-  const auto now = MUSTER_TRY(wait_for_model(model.name));
+  // the rows have come, it cannot have been another one before them without being noticed. One that
+  // is drained since then computes as it did.
+  const auto now = MUSTER_TRY(settled_model(model.name));
   if (!compute_alike(model, now)) {
     return Error{ErrorKind::Unavailable,
                  fmt::format("{} computes {} in another way now: its class was {} and is {}", url_,

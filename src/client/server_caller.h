@@ -50,7 +50,8 @@ class ServerCaller {
 
   /// What the server says of a model, once it is ready.
   ///
-  /// Errors: NotFound, Unavailable (it cannot load it, or cannot be reached), Cancelled.
+  /// Errors: NotFound, Unavailable (it cannot load it, all of its devices are drained, or it cannot
+  /// be reached), Cancelled.
   Result<ListedModel> wait_for_model(const std::string& name);
 
   /// The rows of some texts. Where the server cannot do one of them, it is asked for each alone, so
@@ -65,6 +66,8 @@ class ServerCaller {
   ServerCaller(std::unique_ptr<HttpClient> http, const ServerAccess& access, Duration first_wait,
                ServerCallerHooks hooks);
 
+  /// The same, or that it is drained.
+  Result<ListedModel> settled_model(const std::string& name);
   Result<HttpAnswer> ask(std::string_view method, const std::string& target,
                          const std::string& body);
   Result<std::vector<RemoteResult>> read_rows(const HttpAnswer& answer, const ListedModel& model,

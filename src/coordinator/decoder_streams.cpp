@@ -135,7 +135,9 @@ void DecoderStreams::on_stream_failed(std::size_t group, StreamId id, const Erro
   const auto found = streams_.find(id);
   if (found == streams_.end() || found->second.group != group) return;
   auto& stream = found->second;
-  const bool may_try = stream.has_begun && error.kind == ErrorKind::Internal && has_another(group);
+  // Corrupt: its logits are no numbers, as of a damaged model or by a device that computes wrong.
+  const bool is_of_worker = error.kind == ErrorKind::Internal || error.kind == ErrorKind::Corrupt;
+  const bool may_try = stream.has_begun && is_of_worker && has_another(group);
   if (!may_try || std::exchange(stream.was_tried_again, true)) {
     const bool has_begun = stream.has_begun;
     take(group, id);

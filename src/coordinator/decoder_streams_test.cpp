@@ -150,6 +150,34 @@ TEST_F(DecoderStreamsTest, AWorkerThatTellsMoreThanItWasAskedForIsEnded) {
       << notices_;
 }
 
+// A device may compute what is no number with a model that is sound.
+TEST_F(DecoderStreamsTest, AStreamThatComesToNoNumberIsTriedOnAnotherWorker) {
+  start("", 2);
+  run_until_ready();
+  ::setenv("COUNTING_WORKER", "nan_at=2", 1);
+  ASSERT_EQ(::kill(*fleet_->groups()[0].pid, SIGKILL), 0);
+  run_until([&] {
+    const auto group = fleet_->groups()[0];
+    return group.state == DecoderGroupView::State::Ready && group.restart_count == 1;
+  });
+  ::setenv("COUNTING_WORKER", "", 1);
+  const auto first = fleet_->submit({.ids = {10}, .token_limit = 5});
+  const auto second = fleet_->submit({.ids = {20}, .token_limit = 5});
+  run();
+  EXPECT_EQ(tokens_[first], counted(11, 5)) << "one of them began with the first worker";
+  EXPECT_EQ(tokens_[second], counted(21, 5));
+  EXPECT_TRUE(failures_.empty()) << failures_.begin()->second;
+}
+
+TEST_F(DecoderStreamsTest, AStreamThatComesToNoNumberOnTwoWorkersFails) {
+  start("nan_at=2", 2);
+  run_until_ready();
+  const auto id = fleet_->submit({.ids = {10}, .token_limit = 5});
+  run();
+  EXPECT_EQ(tokens_[id], counted(11, 2));
+  EXPECT_EQ(failures_[id], "the model's logits are not finite numbers");
+}
+
 // ---- Turns ----
 
 // One place, and each stream counts 10 tokens: 1 and 9. Flow 1 has asked for four, flow 2 for one.

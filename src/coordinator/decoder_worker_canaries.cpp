@@ -55,6 +55,7 @@ Status DecoderWorkers::on_canary_frame(std::size_t index, const FrameHeader& hea
         on_load_failed(index, failed.error);
         return Done{};
       }
+      if (failed.error.kind == ErrorKind::Corrupt) return no_numbers(index, failed.error);
       return Error{ErrorKind::Internal,
                    fmt::format("it failed at its canary: {}", failed.error.message)};
     }
@@ -62,6 +63,13 @@ Status DecoderWorkers::on_canary_frame(std::size_t index, const FrameHeader& hea
       return Error{ErrorKind::Corrupt,
                    fmt::format("the worker sent an unknown message: type {}", header.type)};
   }
+}
+
+// The device or the file: where every worker comes to it, it is the file, which no worker names.
+Error DecoderWorkers::no_numbers(std::size_t index, const Error& error) {
+  Error named{error.kind, fmt::format("{}: {}", options_.source, error.message)};
+  groups_[index].canary_error = named;
+  return named;
 }
 
 void DecoderWorkers::apply(const std::vector<CanaryVerdict>& verdicts) {

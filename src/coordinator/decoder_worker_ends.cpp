@@ -128,6 +128,7 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
 // What the worker said stays out of it: this is for whoever asks, and that may name files.
 void DecoderWorkers::note_failed_start(Group& group, const WorkerDeath& death) {
   ++group.failed_start_count;
+  group.start_error = std::exchange(group.canary_error, std::nullopt);
   if (!group.was_ended && !death.is_own_fault) {
     group.faulty_start_count = 0;
     return;

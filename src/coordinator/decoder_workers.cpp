@@ -35,6 +35,7 @@ Status DecoderWorkers::start_group(std::size_t index) {
   group.pid = pids.front();
   group.was_ready = group.was_ended = group.was_at_fault = false;
   group.canary.reset();
+  group.canary_error.reset();
   group.state = State::Loading;
   const auto now = parts_.clock.now();
   group.started_at = now;
@@ -78,10 +79,22 @@ std::size_t DecoderWorkers::working_count() const {
 Error DecoderWorkers::cannot_work_error() const {
   if (is_to_rest()) return {ErrorKind::Unavailable, "every device is drained"};
   if (load_error_) return *load_error_;
+  if (const auto error = common_start_error()) return *error;
   for (const auto& group : groups_) {
     if (!group.reason.empty()) return {ErrorKind::Unavailable, group.reason};
   }
   return {ErrorKind::Unavailable, "no worker can load the decoder"};
+}
+
+// nullopt where one of them may have another reason: then it may be a device's fault.
+std::optional<Error> DecoderWorkers::common_start_error() const {
+  std::optional<Error> first;
+  for (const auto& group : groups_) {
+    if (group.goal == GroupGoal::Drain) continue;
+    if (!group.start_error) return std::nullopt;
+    if (!first) first = group.start_error;
+  }
+  return first;
 }
 
 void DecoderWorkers::send(std::size_t group, MessageType type, std::uint64_t id,
@@ -114,10 +127,14 @@ DecoderGroupView DecoderWorkers::view(std::size_t index) const {
     state = group.state == State::Failed ? Shown::Failed : Shown::Ended;
   }
   const bool is_to_come = state == Shown::Loading || state == Shown::Ended;
+  const bool cannot_start = is_to_come && group.cannot_start();
+  std::optional<ErrorKind> failure_kind;
+  if (state == Shown::Failed) failure_kind = group.failure_kind;
+  if (cannot_start && group.start_error) failure_kind = group.start_error->kind;
   return {.state = state,
           .reason = group.reason,
-          .failure_kind = state == Shown::Failed ? std::optional(group.failure_kind) : std::nullopt,
-          .start_failure = is_to_come && group.cannot_start() ? group.start_failure : "",
+          .failure_kind = failure_kind,
+          .start_failure = cannot_start ? group.start_failure : "",
           .waits_for_memory = is_to_come && group.memory.has_value(),
           .is_to_rest = group.goal == GroupGoal::Drain,
           .is_asked_for = group.is_asked_for,

@@ -76,8 +76,9 @@ struct DecoderGroupView {
     Failed,    // it cannot load the decoder: an operator may start it again
   };
   State state = State::Loading;
-  std::string reason = {};                     // of all but Loading and Ready
-  std::optional<ErrorKind> failure_kind = {};  // of Failed alone
+  std::string reason = {};  // of all but Loading and Ready
+  /// Of Failed; and Corrupt beside `start_failure` where what it computes is no number.
+  std::optional<ErrorKind> failure_kind = {};
   /// How the last of its lives ended, "its worker ended with exit code 3", where it was never ready
   /// and three lives in a row have ended before that, each at its own fault. It is tried again all
   /// the same. Empty: it may well start.
@@ -132,7 +133,8 @@ class DecoderWorkerClient {
 /// asks for it; for want of memory, which others may let go, it is (`waits_for_memory`). A worker
 /// that loads another model than the first one did, since the file has changed, is ended, or ends
 /// all work. Where canaries are asked for (decoder_canary.h), one that has loaded is ready once its
-/// answer is right; one whose answer is wrong is ended and started again.
+/// answer is right; one whose answer is wrong is ended and started again. Where all of them come to
+/// what is no number there, time after time, the model is damaged (Corrupt).
 ///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderWorkers final : public GroupProcessEvents {
@@ -257,6 +259,8 @@ class DecoderWorkers final : public GroupProcessEvents {
     std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
     std::uint32_t faulty_start_count = 0;  // of these the last ones, at their own fault
     std::string start_failure;             // how the last of those ended
+    std::optional<Error> canary_error;     // of this life: what it computes is no number
+    std::optional<Error> start_error;      // that, of the last life that ended before it was ready
     std::uint32_t restart_count = 0;
     std::size_t lost_stream_count = 0;  // given to others while it dies
     CacheUse cache_use;                 // of this life
@@ -266,7 +270,10 @@ class DecoderWorkers final : public GroupProcessEvents {
     bool cannot_start() const {
       return !was_ever_ready && !memory && faulty_start_count >= kFailedStartsMost;
     }
-    void forgive_starts() { failed_start_count = faulty_start_count = 0; }
+    void forgive_starts() {
+      failed_start_count = faulty_start_count = 0;
+      start_error.reset();
+    }
   };
 
   // decoder_workers.cpp
@@ -277,6 +284,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   Status on_decoder_ready(std::size_t group, const DecoderReady& ready);
   Error changed_source();
   void on_load_failed(std::size_t group, const Error& error);
+  std::optional<Error> common_start_error() const;
   void start_soon(std::size_t group);
   void begin_drain(std::size_t group, GroupGoal goal);
 
@@ -285,6 +293,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   void ask_canary(std::size_t group, const DecoderReady& ready);
   Status on_canary_frame(std::size_t group, const FrameHeader& header,
                          std::span<const std::byte> payload);
+  Error no_numbers(std::size_t group, const Error& error);
   void apply(const std::vector<CanaryVerdict>& verdicts);
   void on_verdict(const CanaryVerdict& verdict);
 

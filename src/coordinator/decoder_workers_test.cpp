@@ -412,6 +412,36 @@ TEST_F(DecoderWorkersTest, OneThatDoesNotAnswerItsCanaryIsEnded) {
   EXPECT_EQ(workers_->view(2).reason, "it has said nothing for too long");
 }
 
+TEST_F(DecoderWorkersTest, AModelIsDamagedWhereEveryWorkerComesToNoNumber) {
+  options_.asks_canary = true;
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  const auto fail = [this](std::size_t group, ErrorKind kind) {
+    load(group);
+    ASSERT_TRUE(
+        say(group, MessageType::Failed, encode(Failed{{kind, "no numbers"}}), kCanarySequence));
+    EXPECT_EQ(state(group), State::Ended);
+    die(group, kKilled);
+  };
+  for (int life = 0; life < 3; ++life) {
+    EXPECT_TRUE(workers_->can_work()) << "it may be the devices' fault";
+    for (std::size_t i = 0; i < 2; ++i) {
+      ASSERT_NO_FATAL_FAILURE(fail(i, ErrorKind::Corrupt));
+    }
+    pass(milliseconds(0));
+  }
+  EXPECT_FALSE(workers_->can_work());
+  EXPECT_EQ(workers_->cannot_work_error().kind, ErrorKind::Corrupt);
+  EXPECT_EQ(workers_->cannot_work_error().message, "counting: no numbers");
+  EXPECT_EQ(workers_->view(0).reason, "counting: no numbers");
+  EXPECT_EQ(workers_->view(0).failure_kind, ErrorKind::Corrupt);
+  EXPECT_EQ(workers_->view(0).start_failure, "its worker was ended") << "callers may see that";
+
+  pass(milliseconds(100));
+  ASSERT_NO_FATAL_FAILURE(fail(1, ErrorKind::Internal));
+  EXPECT_EQ(workers_->view(1).failure_kind, std::nullopt);
+  EXPECT_EQ(workers_->cannot_work_error().kind, ErrorKind::Unavailable) << "one has another reason";
+}
+
 // ---- Silence ----
 
 TEST_F(DecoderWorkersTest, AWorkerIsEndedWhenTheStepThatItIsAtTakesFarTooLong) {

@@ -111,10 +111,14 @@ Error CorpusRun::stopped(const Error& error) {
   if (!are_results_doubtful_) keep_all();
   const auto count = kept_count();
   if (are_results_doubtful_ || count == 0 || reads_stdin()) {
+    // A step whose line was not written does not count: its results are on the disk in vain.
+    const bool is_lost = count == 0 && !writer_->status();
     writer_.reset();
     ahead_.reset();
     discard(form_.files);
-    return error;
+    if (!is_lost) return error;
+    return Error{error.kind,
+                 fmt::format("{}; nothing of the run is kept: begin it again", error.message)};
   }
   // A record that is wrong would end it again; how to go on after Ctrl-C the caller knows better.
   if (error.kind == ErrorKind::Cancelled || error.kind == ErrorKind::InvalidArgument) return error;

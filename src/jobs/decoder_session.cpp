@@ -28,7 +28,10 @@ constexpr Duration kPause = std::chrono::seconds(2);
 
 DecoderSession::DecoderSession(DecoderSessionOptions options, DecoderSessionEvents events,
                                const Clock& clock)
-    : options_(std::move(options)), events_(std::move(events)), clock_(clock) {}
+    : options_(std::move(options)),
+      events_(std::move(events)),
+      clock_(clock),
+      stamp_(options_.source) {}
 
 DecoderSession::~DecoderSession() {
   if (process_) process_->close();
@@ -63,6 +66,16 @@ Status DecoderSession::start_worker() {
   return Done{};
 }
 
+// What one model has begun is not gone on with by another.
+Status DecoderSession::check_source() {
+  if (!stamp_.has_changed()) return Done{};
+  changed_ = Error{ErrorKind::Corrupt,
+                   fmt::format("{} has changed since it was loaded first, and a reply must be of "
+                               "one model",
+                               options_.source)};
+  return *changed_;
+}
+
 // A worker that is gone is noticed by the next read.
 void DecoderSession::send(MessageType type, std::uint64_t id, std::vector<std::byte> payload) {
   if (process_) {
@@ -91,6 +104,7 @@ std::optional<pid_t> DecoderSession::worker_pid() const {
 }
 
 Status DecoderSession::step(Duration timeout) {
+  if (changed_) return *changed_;
   if (!process_) {
     const auto left = restart_at_ - clock_.now();
     if (left > Duration{0}) {
@@ -98,6 +112,7 @@ Status DecoderSession::step(Duration timeout) {
       (void)::poll(nullptr, 0, static_cast<int>(pause.count()));
     }
     if (clock_.now() < restart_at_) return Done{};
+    MUSTER_TRY(check_source());
     ++restart_count_;
     return start_worker();
   }
@@ -158,6 +173,8 @@ Status DecoderSession::on_frame(const FrameHeader& header, std::span<const std::
       return on_hello(payload);
     case MessageType::DecoderReady: {
       const auto ready = MUSTER_TRY(decode_decoder_ready(payload));
+      // It may have changed while this one was loading it.
+      if (restart_count_ > 0) MUSTER_TRY(check_source());
       is_ready_ = true;
       length_max_ = ready.length_max;
       events_.on_ready(ready);
@@ -178,13 +195,19 @@ Status DecoderSession::on_frame(const FrameHeader& header, std::span<const std::
     }
     case MessageType::Failed: {
       const auto failed = MUSTER_TRY(decode_failed(payload));
-      if (sequences_.erase(header.id) > 0) events_.on_failed(header.id, failed.error);
+      if (sequences_.erase(header.id) > 0) events_.on_failed(header.id, of_source(failed.error));
       return Done{};
     }
     default:
       return Error{ErrorKind::Corrupt,
                    fmt::format("the worker sent an unknown message: type {}", header.type)};
   }
+}
+
+// A worker says that what it computes is no number, and not with which file.
+Error DecoderSession::of_source(const Error& error) const {
+  if (error.kind != ErrorKind::Corrupt) return error;
+  return {error.kind, fmt::format("{}: {}", options_.source, error.message)};
 }
 
 Status DecoderSession::on_hello(std::span<const std::byte> payload) {

@@ -14,6 +14,7 @@
 #include "coordinator/restart_policy.h"
 #include "coordinator/step_watch.h"
 #include "coordinator/worker_process.h"
+#include "modelfile/decoder_hash.h"
 #include "spec/device.h"
 #include "spec/generation.h"
 #include "wire/generation_messages.h"
@@ -58,7 +59,8 @@ struct DecoderSessionEvents {
 /// One worker that generates, and all that its sequences need to go on elsewhere: this side keeps
 /// the prompt and every token that has come. When the worker dies it is started again and continues
 /// each sequence behind its last token; sampling depends on seed and position alone, so what comes
-/// is what would have come.
+/// is what would have come. Where the source has changed meanwhile it does not go on: that would be
+/// another model's.
 ///
 /// Threads: not thread-safe; owned by the loop that calls `step`.
 class DecoderSession {
@@ -82,7 +84,8 @@ class DecoderSession {
   /// Waits up to `timeout` for something to happen and handles it.
   ///
   /// Errors: what makes every further token impossible: the decoder cannot be loaded (LoadFailed's
-  /// own), the worker is of another build, or it cannot be started or kept alive (Unavailable).
+  /// own), the worker is of another build, it cannot be started or kept alive (Unavailable), or the
+  /// source had changed when its worker was started again (Corrupt; each later step says so, too).
   Status step(Duration timeout);
 
   std::uint32_t restart_count() const { return restart_count_; }
@@ -97,9 +100,11 @@ class DecoderSession {
 
   DecoderSession(DecoderSessionOptions options, DecoderSessionEvents events, const Clock& clock);
   Status start_worker();
+  Status check_source();
   Status wait(Duration timeout);
   Status read();
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
+  Error of_source(const Error& error) const;
   Status on_hello(std::span<const std::byte> payload);
   Status on_step_begun(std::span<const std::byte> payload);
   Status on_tokens(std::span<const std::byte> payload);
@@ -110,6 +115,8 @@ class DecoderSession {
   const DecoderSessionOptions options_;
   const DecoderSessionEvents events_;
   const Clock& clock_;
+  const DecoderStamp stamp_;      // of the source, from before its first worker
+  std::optional<Error> changed_;  // it is another one now
   RestartPolicy restarts_;
   std::unique_ptr<WorkerProcess> process_;  // nullptr: waits for restart_at_
   TimePoint restart_at_{};

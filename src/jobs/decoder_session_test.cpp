@@ -1,11 +1,15 @@
 #include "jobs/decoder_session.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,13 +32,16 @@ class DecoderSessionTest : public testing::Test {
       tokens_[token.sequence].push_back(token.token);
     };
     events.on_finished = [this](std::uint64_t id, FinishReason reason) { ends_[id] = reason; };
-    events.on_failed = [this](std::uint64_t, const Error& error) { failure_ = error.message; };
+    events.on_failed = [this](std::uint64_t, const Error& error) {
+      failure_ = error.message;
+      failure_kind_ = error.kind;
+    };
     events.on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; };
     auto session = DecoderSession::start({.device = {},  // cpu:0
                                           .worker_program = counting_worker(),
                                           .torch_root = {},
                                           .build = std::string(build_name()),
-                                          .source = "counting",
+                                          .source = source_,
                                           .silence_most = silence_most_},
                                          events, clock_);
     ASSERT_TRUE(session);
@@ -55,12 +62,14 @@ class DecoderSessionTest : public testing::Test {
   }
 
   SteadyClock clock_;
+  std::string source_ = "counting";
   Duration silence_most_ = std::chrono::seconds(60);
   std::unique_ptr<DecoderSession> session_;
   int ready_count_ = 0;
   std::map<std::uint64_t, std::vector<std::uint32_t>> tokens_;
   std::map<std::uint64_t, FinishReason> ends_;
   std::string failure_;
+  std::optional<ErrorKind> failure_kind_;
   std::string notices_;
 };
 
@@ -161,6 +170,65 @@ TEST_F(DecoderSessionTest, AWorkerThatIsKilledFromOutsideIsReplaced) {
   EXPECT_EQ(tokens_[id], counted(11, 4));
 }
 
+/// The same with a folder that is there.
+class ChangedSourceTest : public DecoderSessionTest {
+ protected:
+  ChangedSourceTest()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("session." + std::to_string(::getpid()))) {
+    write_counting_decoder(folder_);
+    source_ = folder_.string();
+  }
+  ~ChangedSourceTest() override { std::filesystem::remove_all(folder_); }
+
+  void change() const { std::ofstream(folder_ / "config.json", std::ios::app) << " "; }
+  void run_until_ready(int count) {
+    while (ready_count_ < count) ASSERT_TRUE(session_->step(std::chrono::seconds(10)));
+  }
+  void expect_refused(const Status& outcome) const {
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().kind, ErrorKind::Corrupt);
+    EXPECT_EQ(outcome.error().message,
+              source_ + " has changed since it was loaded first, and a reply must be of one model");
+  }
+
+  const std::filesystem::path folder_;
+};
+
+TEST_F(ChangedSourceTest, AnotherModelDoesNotGoOnWithTheReply) {
+  start("");
+  ASSERT_NO_FATAL_FAILURE(run_until_ready(1));
+  ::kill(*session_->worker_pid(), SIGKILL);
+  const auto id = session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(tokens_[id], counted(11, 4)) << "the model is as it was";
+
+  change();
+  const auto other = session_->submit({.ids = {20}, .token_limit = 4, .stop_ids = {}});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(tokens_[other], counted(21, 4)) << "its worker had loaded it before";
+
+  ::kill(*session_->worker_pid(), SIGKILL);
+  const auto lost = session_->submit({.ids = {30}, .token_limit = 4, .stop_ids = {}});
+  expect_refused(run());
+  expect_refused(session_->step(std::chrono::seconds(10)));
+  EXPECT_EQ(tokens_.count(lost), 0U);
+  EXPECT_EQ(session_->restart_count(), 1U);
+}
+
+// The next worker runs and has not said yet that it has loaded it.
+TEST_F(ChangedSourceTest, AModelThatChangesWhileItIsLoadedAgainIsRefusedToo) {
+  start("die_after=2");
+  ASSERT_NO_FATAL_FAILURE(run_until_ready(1));
+  ::setenv("COUNTING_WORKER", "", 1);
+  const auto id = session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  while (session_->restart_count() == 0) ASSERT_TRUE(session_->step(std::chrono::seconds(10)));
+  ASSERT_EQ(ready_count_, 1);
+  change();
+  expect_refused(run());
+  EXPECT_EQ(tokens_[id], counted(11, 2));
+}
+
 TEST_F(DecoderSessionTest, NothingIsToldOfACancelledSequence) {
   start("");
   const auto id = session_->submit({.ids = {10}, .token_limit = 40, .stop_ids = {}});
@@ -177,6 +245,15 @@ TEST_F(DecoderSessionTest, AFailureIsToldOfItsSequence) {
   session_->submit({.ids = std::vector<std::uint32_t>(100, 1), .token_limit = 4, .stop_ids = {}});
   ASSERT_TRUE(run());
   EXPECT_EQ(failure_, "no room for a reply");
+}
+
+TEST_F(DecoderSessionTest, AModelWhoseNumbersAreNoneIsNamed) {
+  start("nan_at=2");
+  const auto id = session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(tokens_[id], counted(11, 2));
+  EXPECT_EQ(failure_, "counting: the model's logits are not finite numbers");
+  EXPECT_EQ(failure_kind_, ErrorKind::Corrupt);
 }
 
 TEST_F(DecoderSessionTest, WhatCannotBeLoadedIsTheEnd) {

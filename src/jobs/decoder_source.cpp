@@ -21,7 +21,7 @@ Result<std::filesystem::path> find_decoder_source(const std::string& model) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{}: a model is a .gguf file or a folder", model)};
   }
-  return find_model(model);
+  return find_model(model, ModelUse::Generate);
 }
 
 bool names_decoder(const std::string& model) {

@@ -58,6 +58,16 @@ TEST_F(DecoderSource, WhatIsNoFileIsNamedForWhatItIs) {
             "m.bin: a model is a .gguf file or a folder");
 }
 
+// Models that embed have a usual place at the hub; those that generate have none.
+TEST_F(DecoderSource, AMissingModelIsNotBlamedOnWhoeverMakesEmbeddings) {
+  const auto missing = find_decoder_source("No-Such-Decoder");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::NotFound);
+  EXPECT_TRUE(
+      missing.error().message.ends_with("fetch it by muster pull ORG/NAME, or give its .gguf file"))
+      << missing.error().message;
+}
+
 TEST_F(DecoderSource, APipeInAModelsFolderKeepsNobodyWaiting) {
   std::filesystem::create_directory(folder_ / "model");
   ASSERT_EQ(::mkfifo(place("model/config.json").c_str(), 0600), 0);

@@ -248,6 +248,35 @@ TEST_F(RemoteEmbedTest, WaitsForAModelThatIsLoading) {
   expect_rows(3);
 }
 
+// Nobody knows when they come back: what is asked for now cannot be had.
+TEST_F(RemoteEmbedTest, AModelWhoseDevicesAreAllDrainedEndsTheRunAtOnce) {
+  write_lines(3);
+  model_["state"] = "drained";
+  const auto refused = run();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(refused.error().message, "every device of org/tiny is drained; muster ctl resume all");
+  EXPECT_EQ(notices_.find("is loading"), std::string::npos) << notices_;
+  EXPECT_FALSE(std::filesystem::exists(options_.out));
+}
+
+// Its requests are refused until they come back; the rows that have come are as they would be.
+TEST_F(RemoteEmbedTest, ADrainInTheMiddleOfARunLosesNoRows) {
+  write_lines(300);
+  refuse_ = [this](const auto&) -> std::optional<HttpResponse> {
+    if (request_count_ == 1) {
+      model_["state"] = "drained";
+      return std::nullopt;
+    }
+    if (request_count_ < 10) return refusal(503, "every device is drained", {{"Retry-After", "0"}});
+    model_["state"] = "ready";
+    return std::nullopt;
+  };
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  expect_rows(300);
+}
+
 TEST_F(RemoteEmbedTest, OnlyTheTextThatTheServerCannotDoFails) {
   write_lines(400);
   // Line 100 is "xxxxxxxx99" with its number behind.

@@ -295,6 +295,45 @@ TEST_F(RepliesTest, AnotherModelAtARestartEndsTheRunWithoutAWordOfAServer) {
   EXPECT_FALSE(exists(files_.journal)) << "no reply was finished";
 }
 
+// One of the same sizes: its worker loads, and its canary alone shows that it is another.
+TEST_F(RepliesTest, AModelThatHasChangedIsToldInPlaceOfAWrongCanary) {
+  write_input("in.txt", "a\na\na\n");
+  options_.devices.resize(1);
+  order("die_after=30");
+  bool has_changed = false;
+  const auto report = run([&] {
+    if (!has_changed && !phases_.empty() && phases_.back() == "loading the model") {
+      has_changed = true;
+      std::ofstream(options_.source / "config.json", std::ios::app) << " ";
+      order("wrong_canary");
+    }
+    return false;
+  });
+  ASSERT_TRUE(has_changed);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().kind, ErrorKind::Corrupt);
+  EXPECT_EQ(without_folder(report.error().message),
+            "model has changed since it was loaded first, and the replies of a run must be of one "
+            "model");
+  EXPECT_NE(notices_.find("it gave a wrong answer to its canary"), std::string::npos) << notices_;
+}
+
+TEST_F(RepliesTest, AModelWhoseNumbersAreNoneIsNamed) {
+  write_input("in.txt", "a\n");
+  for (const auto& [words, message] :
+       {std::pair("nan_canary", "model: the model's logits are not finite numbers"),
+        std::pair("nan_at=2",
+                  "in.txt:1: model: the model's logits are not finite numbers; "
+                  "--skip-bad goes on without such records")}) {
+    SCOPED_TRACE(words);
+    order(words);
+    const auto report = run();
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().kind, ErrorKind::Corrupt);
+    EXPECT_EQ(without_folder(report.error().message), message);
+  }
+}
+
 TEST_F(RepliesTest, AnEmptyInputGivesAnEmptyOutputButReplacesNone) {
   write_input("in.txt", "");
   EXPECT_EQ(run_well().progress.text_count, 0U);

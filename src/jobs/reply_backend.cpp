@@ -44,6 +44,8 @@ ReplyBackend::ReplyBackend(const RepliesOptions& options, CorpusSink sink, const
     : options_(options),
       sink_(std::move(sink)),
       clock_(clock),
+      source_(std::filesystem::absolute(options.source).string()),
+      stamp_(source_),
       ready_at_(options.devices.size()),
       stopped_count_(options.devices.size()) {}
 
@@ -60,7 +62,7 @@ Result<std::unique_ptr<ReplyBackend>> ReplyBackend::open(const RepliesOptions& o
                                       .worker_program = options.worker_program,
                                       .torch_root = options.torch_root,
                                       .build = std::string(build_name()),
-                                      .source = std::filesystem::absolute(options.source).string(),
+                                      .source = backend->source_,
                                       .precision = options.precision,
                                       .kv_cache_dtype = options.kv_cache_dtype,
                                       .cache_bytes = cache.bytes,
@@ -210,14 +212,29 @@ void ReplyBackend::end(StreamId id, FinishReason reason) {
                                .reply_token_count = count});
 }
 
-// Where no worker can work any more it is not this prompt's fault.
+// Workers that load another model than the first one fail at their canary, which does not say why.
+Error ReplyBackend::why_none_works(const Error& told) const {
+  if (!stamp_.has_changed()) return told;
+  return {ErrorKind::Corrupt,
+          fmt::format("{} has changed since it was loaded first, and the replies of a run must be "
+                      "of one model",
+                      source_)};
+}
+
+// Where no worker can work any more it is not this prompt's fault. One that computes what is no
+// number does not say with which file.
 void ReplyBackend::on_failed(StreamId id, const Error& error) {
   const auto found = replies_.find(id);
   if (found == replies_.end()) return;
   const auto key = found->second->key;
   replies_.erase(found);
-  if (fleet_->can_work()) return sink_.on_failed(key, error);
-  if (!fatal_) fatal_ = error;
+  if (!fleet_->can_work()) {
+    if (!fatal_) fatal_ = why_none_works(error);
+    return;
+  }
+  const bool is_of_model = error.kind == ErrorKind::Corrupt;
+  const auto message = is_of_model ? fmt::format("{}: {}", source_, error.message) : error.message;
+  sink_.on_failed(key, {error.kind, message});
 }
 
 CorpusBackendStatus ReplyBackend::status() const {

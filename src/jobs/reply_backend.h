@@ -17,6 +17,7 @@
 #include "jobs/prompt_encoder.h"
 #include "jobs/replies.h"
 #include "jobs/reply_text.h"
+#include "modelfile/decoder_hash.h"
 #include "tokenizer/stop_strings.h"
 
 namespace muster {
@@ -31,8 +32,8 @@ class ReplyBackend final : public CorpusBackend {
   /// now_unix: what the chat template shows.
   ///
   /// Errors: those of the model's files, of PromptEncoder::make and of DecoderFleet;
-  /// InvalidArgument for an empty stop string; Unavailable where no device can load the decoder;
-  /// Cancelled.
+  /// InvalidArgument for an empty stop string; Unavailable where no device can load the decoder,
+  /// Corrupt where what it computes is no number; Cancelled.
   static Result<std::unique_ptr<ReplyBackend>> open(const RepliesOptions& options,
                                                     const DecoderCache& cache,
                                                     std::int64_t now_unix, CorpusSink sink,
@@ -80,12 +81,15 @@ class ReplyBackend final : public CorpusBackend {
   void on_begun(StreamId id, std::uint32_t cached_count);
   void on_token(StreamId id, std::uint32_t token);
   void on_failed(StreamId id, const Error& error);
+  Error why_none_works(const Error& told) const;
   void end(StreamId id, FinishReason reason);
   void note_ready();
 
   const RepliesOptions& options_;
   const CorpusSink sink_;
   const Clock& clock_;
+  const std::string source_;  // as workers are told it
+  const DecoderStamp stamp_;  // of it, from before the first of them
   DecoderText text_;
   std::optional<PromptEncoder> encoder_;
   std::optional<StopStrings> stops_;

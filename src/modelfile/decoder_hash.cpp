@@ -5,16 +5,20 @@
 #include "modelfile/decoder_hash.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <set>
 #include <span>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mapped_read.h"
+#include "modelfile/gguf_file.h"
 #include "modelfile/weight_files.h"
 
 namespace muster {
@@ -75,7 +79,43 @@ std::set<fs::path> more_templates(const fs::path& folder) {
   return names;
 }
 
+std::vector<fs::path> loaded_files(const fs::path& source) {
+  std::error_code ignored;
+  if (!fs::is_directory(source, ignored)) return gguf_split_files(source);
+  std::vector<fs::path> files{source / "config.json"};
+  // Of a broken index nothing is known but that a worker cannot load it either.
+  if (const auto names = weight_files(source)) {
+    for (const auto& name : *names) files.push_back(source / name);
+  }
+  return files;
+}
+
+// A line of each, in order; empty where none is there.
+std::string stamp_of(const fs::path& source) {
+  std::string stamp;
+  bool is_any_there = false;
+  for (const auto& file : loaded_files(source)) {
+    struct stat info {};
+    if (::stat(file.c_str(), &info) != 0) {
+      stamp += "none\n";
+      continue;
+    }
+    is_any_there = true;
+    stamp += fmt::format("{} {} {} {} {}\n", info.st_dev, info.st_ino, info.st_size,
+                         info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  }
+  return is_any_there ? stamp : std::string();
+}
+
 }  // namespace
+
+DecoderStamp::DecoderStamp(fs::path source)
+    : source_(std::move(source)), then_(stamp_of(source_)) {}
+
+bool DecoderStamp::has_changed() const {
+  const auto now = stamp_of(source_);
+  return !then_.empty() && !now.empty() && now != then_;
+}
 
 Result<std::string> decoder_hash(const fs::path& source) {
   Hash128 hash;

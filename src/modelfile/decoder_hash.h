@@ -23,4 +23,22 @@ Result<std::string> decoder_hash(const std::filesystem::path& source);
 /// Errors: as decoder_hash.
 Result<std::string> decoder_sample_hash(const std::filesystem::path& source);
 
+/// The files of a decoder that a worker loads, as they were when this was made: a GGUF file, all
+/// files of a split one, or config.json and the weights of a folder. It goes by what the system
+/// says of each (device, inode, size, time of the last change): a file that was replaced or written
+/// to has changed, one that is only read has not.
+///
+/// Cost: a look at each file, and the index of a folder's weights. Threads: immutable.
+class DecoderStamp {
+ public:
+  explicit DecoderStamp(std::filesystem::path source);
+
+  /// False, too, where none of them was there then or is now: whoever loads them says so.
+  bool has_changed() const;
+
+ private:
+  std::filesystem::path source_;
+  std::string then_;  // empty: none was there
+};
+
 }  // namespace muster

@@ -98,5 +98,43 @@ TEST_F(DecoderHashTest, ASampleOfAFolderIsOfItsConfigAndWeights) {
   EXPECT_EQ(sample(), before);
 }
 
+TEST_F(DecoderHashTest, AStampTellsThatAFileWasReplacedOrWrittenTo) {
+  write("a.gguf", "GGUF");
+  const DecoderStamp stamp(folder_ / "a.gguf");
+  EXPECT_EQ(hash("a.gguf").size(), 32U);
+  EXPECT_FALSE(stamp.has_changed()) << "it was only read";
+  write("b.gguf", "GGML");
+  fs::last_write_time(folder_ / "b.gguf", fs::last_write_time(folder_ / "a.gguf"));
+  fs::rename(folder_ / "b.gguf", folder_ / "a.gguf");
+  EXPECT_TRUE(stamp.has_changed()) << "of the same size and time";
+  const DecoderStamp other(folder_ / "a.gguf");
+  EXPECT_FALSE(other.has_changed());
+  write("a.gguf", "GGUF and more");
+  EXPECT_TRUE(other.has_changed());
+  fs::remove(folder_ / "a.gguf");
+  EXPECT_FALSE(other.has_changed()) << "whoever loads it says what is missing";
+  const DecoderStamp none(folder_ / "a.gguf");
+  write("a.gguf", "GGUF");
+  EXPECT_FALSE(none.has_changed()) << "nothing was known of it";
+}
+
+TEST_F(DecoderHashTest, AStampIsOfAllFilesThatAWorkerLoads) {
+  write("m-00001-of-00002.gguf", "one");
+  write("m-00002-of-00002.gguf", "two");
+  const DecoderStamp split(folder_ / "m-00001-of-00002.gguf");
+  EXPECT_FALSE(split.has_changed());
+  write("m-00002-of-00002.gguf", "other");
+  EXPECT_TRUE(split.has_changed());
+  write("config.json", "{}");
+  write("model.safetensors", "x");
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    const DecoderStamp folder(folder_);
+    write("tokenizer.json", name);
+    EXPECT_FALSE(folder.has_changed());
+    write(name, "longer");
+    EXPECT_TRUE(folder.has_changed()) << name;
+  }
+}
+
 }  // namespace
 }  // namespace muster

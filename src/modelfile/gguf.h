@@ -95,7 +95,8 @@ Result<ModelDescription> describe_gguf(const std::filesystem::path& path);
 
 /// The shape that the metadata of one architecture states.
 ///
-/// Errors: Corrupt (no architecture; a missing or impossible key, by name).
+/// Errors: Corrupt (no architecture; a missing or impossible key, by name; a tensor of a layer that
+/// block_count does not count).
 Result<ModelShape> parse_gguf_shape(const GgufHeader& header);
 
 }  // namespace muster

@@ -182,8 +182,9 @@ Status read_parts(const GgufKeys& keys, const GgufFile& file, DecoderSpec& spec)
   }
 }
 
+// Whoever asked for the decoder names the file.
 Status read_ids(const GgufFile& file, DecoderSpec& spec) {
-  const auto tokens = file.tokens();
+  const auto tokens = read_gguf_tokens(file.header(), file.metadata_bytes());
   if (!tokens && tokens.error().kind == ErrorKind::NotFound) return Done{};
   if (!tokens) return tokens.error();
   spec.bos_id = tokens->bos_id;

@@ -332,6 +332,32 @@ TEST_F(GgufDecoderTest, AnEncoderUnderADecodersNameIsRefused) {
             "a model whose tokens see those behind them is not computed: llama.attention.causal");
 }
 
+// The fixture counts two layers. What is no layer's name belongs to none.
+TEST_F(GgufDecoderTest, ALayerThatIsNotCountedIsRefused) {
+  const auto with = [&](const std::string& name) { return read("llama", 1, rms_, {{name, {32}}}); };
+  for (const auto* name : {"blk.2.attn_q.weight", "blk.99999999999999999999.attn_q.weight"}) {
+    const auto refused = with(name);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(error_of(refused), std::string("llama.block_count is 2, and \"") + name +
+                                     "\" is of a layer behind them");
+    EXPECT_EQ(refused.error().kind, ErrorKind::Corrupt);
+  }
+  for (const auto* name : {"blk.1.ffn_norm.weight", "blk.more.weight", "blk.7", "v.blk.7.weight"}) {
+    const auto taken = with(name);
+    EXPECT_TRUE(taken) << name << ": " << taken.error().message;
+  }
+}
+
+TEST_F(GgufDecoderTest, WhatIsWrongWithItsTokensNamesTheFileOnce) {
+  const auto spec = read("llama", 4, [&](GgufWriter& writer) {
+    rms_(writer);
+    writer.key("tokenizer.ggml.model", "gpt2")
+        .key("tokenizer.ggml.tokens", std::vector<std::string>{"a"})
+        .key("tokenizer.ggml.eos_token_id", 7U);
+  });
+  EXPECT_EQ(error_of(spec), "tokenizer.ggml.eos_token_id is not an id below 1");
+}
+
 TEST_F(GgufDecoderTest, WhatIsNotComputedIsRefusedByName) {
   EXPECT_EQ(error_of(read("opt", 0, [](GgufWriter&) {})),
             "general.architecture cannot be computed: \"opt\" (known are gemma2, gpt2, gptneox, "

@@ -42,6 +42,10 @@ std::optional<SplitName> parse_split_name(const std::string& path) {
   return SplitName{path.substr(0, path.size() - kTail), count};
 }
 
+fs::path split_file(const SplitName& name, std::uint32_t number) {
+  return fmt::format("{}-{:05}-of-{:05}.gguf", name.prefix, number, name.count);
+}
+
 Result<std::uint64_t> split_number(const GgufHeader& header, const char* key,
                                    std::uint64_t fallback) {
   const auto found = header.metadata.find(key);
@@ -79,7 +83,7 @@ Result<std::vector<GgufPart>> read_parts(const fs::path& path) {
   }
   parts.clear();
   for (std::uint32_t i = 1; i <= name->count; ++i) {
-    const fs::path file(fmt::format("{}-{:05}-of-{:05}.gguf", name->prefix, i, name->count));
+    const auto file = split_file(*name, i);
     parts.push_back(MUSTER_TRY(read_part(file)));
     const auto number = MUSTER_TRY(split_number(parts.back().header, "split.no", 0));
     if (i > 1 && number != i - 1) {
@@ -127,8 +131,16 @@ const GgufView* GgufFile::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
+std::vector<fs::path> gguf_split_files(const fs::path& path) {
+  const auto name = parse_split_name(path.string());
+  if (!name) return std::vector<fs::path>{path};
+  std::vector<fs::path> files;
+  for (std::uint32_t i = 1; i <= name->count; ++i) files.push_back(split_file(*name, i));
+  return files;
+}
+
 Result<GgufTokens> GgufFile::tokens() const {
-  auto tokens = read_gguf_tokens(header_, files_.front().bytes());
+  auto tokens = read_gguf_tokens(header_, metadata_bytes());
   if (tokens) return tokens;
   return Error{tokens.error().kind, fmt::format("{}: {}", path_.string(), tokens.error().message)};
 }

@@ -38,6 +38,8 @@ class GgufFile {
 
   const std::filesystem::path& path() const { return path_; }
   const GgufHeader& header() const { return header_; }  // of a split: all tensors
+  /// The bytes that the metadata was read from: of a split those of its first file.
+  std::span<const std::byte> metadata_bytes() const { return files_.front().bytes(); }
 
   /// nullptr when there is no tensor of that name.
   const GgufView* find(std::string_view name) const;
@@ -61,6 +63,10 @@ class GgufFile {
   GgufHeader header_;
   std::map<std::string, GgufView, std::less<>> tensors_;
 };
+
+/// All files of a split, by the name of any of them (`name-00001-of-00003.gguf`); of another name
+/// the file alone. They are not looked for.
+std::vector<std::filesystem::path> gguf_split_files(const std::filesystem::path& path);
 
 /// `GgufFile::tokens` and `GgufFile::decoder` without the file's name in the message. `file`: the
 /// bytes that the header was read from.

@@ -10,12 +10,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "modelfile/gguf.h"
 #include "modelfile/gguf_file.h"
 #include "modelfile/gguf_keys.h"
 #include "modelfile/model_limits.h"
+#include "modelfile/shown_name.h"
 
 namespace muster {
 namespace {
@@ -129,8 +131,33 @@ ModelKind kind_of(const std::string& architecture, bool is_causal) {
   return is_encoder ? ModelKind::Encoder : ModelKind::Decoder;
 }
 
+/// Whether a name is "blk.N.…" of a layer that is not among the first `blocks`.
+bool is_behind_layers(std::string_view name, std::uint32_t blocks) {
+  constexpr std::string_view kStart = "blk.";
+  if (!name.starts_with(kStart)) return false;
+  name.remove_prefix(kStart.size());
+  std::uint32_t layer = 0;
+  const auto* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data(), end, layer);
+  if (error == std::errc::invalid_argument || rest == end || *rest != '.') return false;
+  return error == std::errc::result_out_of_range || layer >= blocks;
+}
+
+// A count that is too small gives a model that runs without its last layers, and talks nonsense.
+// Layers that predict further tokens (nextn_predict_layers) are counted in it. Source: llama.cpp,
+// convert_hf_to_gguf.py, Glm4MoeModel.
+Status check_layer_count(const GgufKeys& keys, const GgufHeader& header, std::uint32_t blocks) {
+  const auto behind = std::find_if(
+      header.tensors.begin(), header.tensors.end(),
+      [blocks](const GgufTensor& tensor) { return is_behind_layers(tensor.name, blocks); });
+  if (behind == header.tensors.end()) return Done{};
+  return corrupt_error(fmt::format("{}.block_count is {}, and {} is of a layer behind them",
+                                   keys.architecture(), blocks, shown_name(behind->name)));
+}
+
 Status read_layers(const GgufKeys& keys, const GgufHeader& header, ModelShape& shape) {
   const auto blocks = MUSTER_TRY(keys.number("block_count", kLayersMax));
+  MUSTER_TRY(check_layer_count(keys, header, blocks));
   const bool is_gated = has_gate(header, keys.architecture());
   for (std::uint32_t i = 0; i < blocks; ++i) {
     LayerShape layer;

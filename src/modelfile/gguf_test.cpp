@@ -302,6 +302,9 @@ TEST_F(ModelFileTest, MissingAndImpossibleKeysAreNamed) {
   auto keys = llama_keys();
   keys[0].second = 3;
   EXPECT_EQ(error(keys), "the file holds no tensor of blk.2");
+  keys[0].second = 1;
+  EXPECT_EQ(error(keys),
+            "llama.block_count is 1, and \"blk.1.attn_q.weight\" is of a layer behind them");
   keys[0].second = 4000000000;
   EXPECT_EQ(error(keys), "llama.block_count is not an integer of 1 to 2048");
   EXPECT_EQ(error({keys.begin() + 1, keys.end()}), "llama.block_count is missing");

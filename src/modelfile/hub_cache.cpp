@@ -88,11 +88,12 @@ std::vector<std::string> ids_of(std::string_view model) {
 }
 
 // The command to paste. Who has a model of an unknown name can only be guessed.
-std::string pull_command_of(std::string_view model) {
+std::string pull_command_of(std::string_view model, ModelUse use) {
   const bool is_whole = model.find('/') != std::string_view::npos;
   const auto* known = is_whole ? nullptr : find_in_catalogue(model);
   if (known != nullptr) return fmt::format("muster pull {}", known->id);
   if (is_whole) return fmt::format("muster pull {}", model);
+  if (use == ModelUse::Generate) return "muster pull ORG/NAME, or give its .gguf file";
   return fmt::format("muster pull sentence-transformers/{}, or under another organisation", model);
 }
 
@@ -199,7 +200,7 @@ std::string model_name_of(const fs::path& folder) {
   return id.empty() ? place.filename().string() : id;
 }
 
-Result<fs::path> find_model(std::string_view model) {
+Result<fs::path> find_model(std::string_view model, ModelUse use) {
   const fs::path folder{std::string(model)};
   std::error_code ignored;
   if (fs::is_directory(folder, ignored)) return folder;
@@ -227,7 +228,7 @@ Result<fs::path> find_model(std::string_view model) {
   return Error{ErrorKind::NotFound,
                fmt::format("{}: neither a folder nor a model in the hub cache {}{}{}fetch it by {}",
                            model, cache.string(), hint, hint.empty() ? "; " : " Otherwise ",
-                           pull_command_of(model))};
+                           pull_command_of(model, use))};
 }
 
 }  // namespace muster

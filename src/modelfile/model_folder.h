@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,13 +20,16 @@ struct ModelFolder {
   std::optional<RerankSpec> rerank;  // of a cross-encoder
 };
 
+/// What a model is looked for to do. It decides nothing but how a missing one is to be fetched.
+enum class ModelUse : std::uint8_t { Embed, Generate };
+
 /// Finds MODEL: an existing folder, else a hub id ("org/name", or "name" alone for
 /// sentence-transformers' and those of the catalogue) in the local hub cache (`hub_cache`), newest
 /// snapshot of `refs/main`. Nothing is downloaded.
 ///
 /// Errors: NotFound, naming the places looked at, the nearest name that is there, and the command
 /// that fetches a model.
-Result<std::filesystem::path> find_model(std::string_view model);
+Result<std::filesystem::path> find_model(std::string_view model, ModelUse use = ModelUse::Embed);
 
 /// Reads config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json and
 /// config_sentence_transformers.json of the folder.

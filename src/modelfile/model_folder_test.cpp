@@ -239,6 +239,11 @@ TEST_F(ModelFolderTest, AnUnknownNameSaysWhereItLookedAndWhatIsNearest) {
   EXPECT_EQ(find_model("BGE-m3").error().message,
             "BGE-m3: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
                 "; fetch it by muster pull BAAI/bge-m3");
+  EXPECT_EQ(find_model("SmolLM2", ModelUse::Generate).error().message,
+            "SmolLM2: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
+                "; fetch it by muster pull ORG/NAME, or give its .gguf file");
+  EXPECT_EQ(find_model("org/else", ModelUse::Generate).error().message,
+            find_model("org/else").error().message);
   EXPECT_EQ(find_model("../../x/y").error().message, "../../x/y: no such model folder");
   const auto file = (root_ / "chat.gguf").string();
   ASSERT_TRUE(write_file_atomically(file, "GGUF"));

@@ -253,6 +253,15 @@ TEST_F(ClientApisTest, OllamaListsAndShowsWhatIsServed) {
   EXPECT_TRUE(json(get("/api/version"))["version"].is_string());
 }
 
+TEST_F(ClientApisTest, WhatOllamaWouldPullIsToldHowItIsDoneHere) {
+  start();
+  const auto pulled = post("/api/pull", R"({"model":"llama3"})");
+  EXPECT_EQ(pulled.status, 404);
+  EXPECT_EQ(json(pulled)["error"],
+            "There is no route /api/pull; models are pulled by `muster pull`, loaded by POST "
+            "/v1/models/load and unloaded by POST /v1/models/unload");
+}
+
 TEST_F(ClientApisTest, CohereEmbedsInSeveralTypesAtOnce) {
   start();
   const auto answer = post(

@@ -211,6 +211,49 @@ TEST_F(DecoderLoads, NumbersOfACacheAreOfModelsThatGenerateAndOfNoOthers) {
   EXPECT_EQ(json(loaded)["kv_cache_dtype"], "fp16");
 }
 
+// As models of the start have them: a cache is of a model that generates alone.
+TEST_F(DecoderLoads, WhatALoadDoesNotNameIsAsTheServerWasToldForAll) {
+  ::setenv("ZERO_WORKER", "dim=32", 1);  // the same row whatever the model is called
+  add_decoder("");
+  options_.defaults = {
+      .precision = Precision::Int8, .wants_own_bits = false, .kv_cache_dtype = KvCacheDtype::Fp16};
+  start();
+  const auto load = [&](const std::string& model, const char* name, const Json& more) {
+    Json wanted{{"model", model}, {"name", name}};
+    wanted.update(more);
+    const auto loaded = post("/v1/models/load", wanted.dump());
+    EXPECT_EQ(loaded.status, 200) << loaded.body;
+    return json(loaded);
+  };
+  const auto counting = (folder_ / "counting").string();
+  const auto second = load(counting, "second", Json::object());
+  EXPECT_EQ(second["precision"], "int8");
+  EXPECT_EQ(second["kv_cache_dtype"], "fp16");
+  const auto third = load(counting, "third", {{"precision", "fp32"}, {"kv_cache_dtype", "auto"}});
+  EXPECT_EQ(third["precision"], "fp32");
+  EXPECT_EQ(third["kv_cache_dtype"], "auto") << "auto is a name, too";
+  EXPECT_EQ(load(options_.models[0].model, "fourth", Json::object())["precision"], "int8");
+  const auto fifth = load(options_.models[0].model, "fifth", {{"precision", "auto"}});
+  EXPECT_NE(fifth["precision"], "int8") << "auto never takes it";
+}
+
+TEST_F(DecoderLoads, ASettingForAllThatAModelCannotHaveIsRefusedAsTheServers) {
+  ::setenv("ZERO_WORKER", "dim=32", 1);  // the same row whatever the model is called
+  add_decoder("");
+  options_.defaults.wants_own_bits = true;
+  start();
+  Json wanted{{"model", options_.models[0].model}, {"name", "second"}};
+  const auto refused = post("/v1/models/load", wanted.dump());
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_EQ(json(refused)["error"]["param"], "precision");
+  EXPECT_EQ(message(refused),
+            "Invalid 'precision': second: own is for models that generate, and this one is "
+            "computed in fp32, bf16, fp16 or int8 (the server's setting, since this load names "
+            "none: name one, or auto).");
+  wanted["precision"] = "auto";
+  EXPECT_EQ(post("/v1/models/load", wanted.dump()).status, 200);
+}
+
 // Each of two devices holds two workers, of which one has its cache in 8 bits: 4 contexts of 128
 // tokens and a block of 16, each token 2 x 2 layers x 2 heads of 8 values, of 16 bytes or of 12.
 TEST_F(DecoderLoads, KeysAndValuesIn8BitsAreCountedAsTheyAreKept) {

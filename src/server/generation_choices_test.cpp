@@ -82,6 +82,14 @@ TEST_F(GenerationChoices, AChoiceThatFailsFailsTheRequest) {
   EXPECT_EQ(ask_chat("").status, 200) << "a request for one is as ever";
 }
 
+// It is not the caller's, and no file is named.
+TEST_F(GenerationChoices, AModelWhoseNumbersAreNoneIsAFaultOfTheServer) {
+  start_counting("nan_at=1");
+  const auto whole = ask_chat("");
+  EXPECT_EQ(whole.status, 500) << whole.body;
+  EXPECT_EQ(message(whole), "the model's logits are not finite numbers");
+}
+
 TEST_F(GenerationChoices, AClientThatGoesEndsAllItsChoices) {
   start_counting("wait_at=2");
   auto client = begin_stream(R"({"model":"chat","prompt":"a","n":3,"stream":true})");

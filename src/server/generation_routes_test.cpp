@@ -201,6 +201,21 @@ TEST_F(GenerationRoutes, AnUnknownModelIsNotFoundWhereNoneEmbeds) {
             "the model does not exist: minilm; none is served here that embeds or reranks");
 }
 
+// Either kind of model has a tokenizer that would do.
+TEST_F(GenerationRoutes, CountingTokensWhereNoneEmbedsNamesAllThatWouldDo) {
+  start_counting();
+  const std::string wanted = "no served model embeds or reranks";
+  const auto counted = post("/v1/tokenize", R"({"input":"x"})");
+  EXPECT_EQ(counted.status, 404);
+  EXPECT_EQ(message(counted), wanted);
+  for (const auto& [route, body] :
+       {std::pair("/tokenize", R"({"inputs":"x"})"), std::pair("/decode", R"({"ids":[1]})")}) {
+    const auto answer = post(route, body);
+    EXPECT_EQ(answer.status, 404) << route;
+    EXPECT_EQ(json(answer)["error"], wanted) << route;
+  }
+}
+
 TEST_F(GenerationRoutes, AClientThatGoesEndsItsReply) {
   start_counting("wait_at=2");
   auto client = begin_stream();

@@ -95,6 +95,31 @@ ApiStatus read_fields(simdjson::ondemand::object& object, std::string_view path,
   return Done{};
 }
 
+// Whether something but white space follows the object that `body` begins with. What stands within
+// that object is not looked at, but for strings, whose brackets do not count; brackets that do not
+// fit each other end nothing.
+bool has_trailing_content(std::string_view body) {
+  std::string brackets;  // that are open
+  bool is_in_string = false;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    const char c = body[i];
+    if (is_in_string) {
+      if (c == '\\') ++i;
+      is_in_string = c != '"';
+    } else if (c == '"') {
+      is_in_string = true;
+    } else if (c == '{' || c == '[') {
+      brackets += c;
+    } else if (c == '}' || c == ']') {
+      if (brackets.empty() || brackets.back() != (c == '}' ? '{' : '[')) return false;
+      brackets.pop_back();
+      if (brackets.empty())
+        return body.find_first_not_of(" \t\r\n", i + 1) != std::string_view::npos;
+    }
+  }
+  return false;
+}
+
 // A parser's own memory is half of what reading a short body takes: a thread keeps its last one,
 // unless a long body has made it large.
 class KeptParser {
@@ -148,6 +173,10 @@ ApiStatus read_body(std::string body, std::span<const BodyField> fields) {
   if (const auto fault = (*parser).iterate(view).get(document)) return broken_json(fault);
   simdjson::ondemand::object object;
   if (const auto fault = document.get_object().get(object)) {
+    // simdjson looks at the last bracket of all to see whether the object ends.
+    const bool is_whole = fault == simdjson::INCOMPLETE_ARRAY_OR_OBJECT &&
+                          has_trailing_content(std::string_view(body).substr(0, size));
+    if (is_whole) return broken_json(simdjson::TRAILING_CONTENT);
     if (fault != simdjson::INCORRECT_TYPE) return broken_json(fault);
     return ApiError{.status = 400, .message = "The body of your request must be a JSON object."};
   }

@@ -87,10 +87,18 @@ BodyField text_field(std::string_view name, std::string& into) {
           }};
 }
 
-// `auto` leaves the field empty, so that the service chooses as if it had not been named.
-ApiStatus read_precision(JsonValue& value, ServedModel& model) {
+// What is asked for, and which of the settings for all it names itself.
+struct LoadRequest {
+  ServedModel model;
+  NamedSettings named;
+};
+
+// `auto` leaves the field empty, so that the service chooses, whatever the server's setting is.
+ApiStatus read_precision(JsonValue& value, LoadRequest& load) {
   const std::string name = MUSTER_TRY(read_text(value, "precision", kNameBytesMost));
+  load.named.has_precision = true;
   if (name == "auto") return Done{};
+  ServedModel& model = load.model;
   model.precision = parse_precision(name);
   model.wants_own_bits = name == decoder_precision_name(DecoderPrecision::Own);
   if (model.precision || model.wants_own_bits) return Done{};
@@ -99,10 +107,11 @@ ApiStatus read_precision(JsonValue& value, ServedModel& model) {
       "Invalid 'precision': expected 'auto', 'fp32', 'bf16', 'fp16', 'own' or 'int8'.");
 }
 
-ApiStatus read_kv_cache_dtype(JsonValue& value, ServedModel& model) {
+ApiStatus read_kv_cache_dtype(JsonValue& value, LoadRequest& load) {
   const std::string name = MUSTER_TRY(read_text(value, "kv_cache_dtype", kNameBytesMost));
   const auto dtype = parse_kv_cache_dtype(name);
-  model.kv_cache_dtype = dtype.value_or(model.kv_cache_dtype);
+  load.named.has_kv_cache_dtype = true;
+  load.model.kv_cache_dtype = dtype.value_or(load.model.kv_cache_dtype);
   if (dtype) return Done{};
   return wrong_field("kv_cache_dtype", "invalid_value",
                      "Invalid 'kv_cache_dtype': expected 'auto', 'fp32', 'fp16' or 'int8'.");
@@ -116,11 +125,12 @@ ApiStatus read_pooling(JsonValue& value, ServedModel& model) {
                      "Invalid 'pooling': expected 'cls', 'mean', 'max' or 'last'.");
 }
 
-ApiResult<ServedModel> parse_model(std::string body) {
+ApiResult<LoadRequest> parse_load(std::string body) {
   constexpr std::uint64_t kPathBytesMost = 4096;  // as the kernel's PATH_MAX
   constexpr std::uint64_t kDevicesMost = 4096;
   constexpr std::uint64_t kLengthMost = 1 << 20;
-  ServedModel model;
+  LoadRequest load;
+  ServedModel& model = load.model;
   std::string prompt;
   bool has_prompt = false;
   const std::vector<BodyField> fields{
@@ -130,8 +140,8 @@ ApiResult<ServedModel> parse_model(std::string body) {
          return Done{};
        }},
       text_field("name", model.name),
-      {"precision", [&](JsonValue& value) { return read_precision(value, model); }},
-      {"kv_cache_dtype", [&](JsonValue& value) { return read_kv_cache_dtype(value, model); }},
+      {"precision", [&](JsonValue& value) { return read_precision(value, load); }},
+      {"kv_cache_dtype", [&](JsonValue& value) { return read_kv_cache_dtype(value, load); }},
       {"pooling", [&](JsonValue& value) { return read_pooling(value, model); }},
       {"normalize",
        [&](JsonValue& value) -> ApiStatus {
@@ -160,7 +170,7 @@ ApiResult<ServedModel> parse_model(std::string body) {
   MUSTER_TRY(read_body(std::move(body), fields));
   if (model.model.empty()) return missing_field("model");
   if (has_prompt) model.prompt_name = prompt;
-  return model;
+  return load;
 }
 
 // What can be said without looking at a file.
@@ -198,25 +208,31 @@ std::string_view refused_field(const ServedModel& model, const std::vector<Devic
   return check_decoder_settings(rest, devices) ? "precision" : "devices";
 }
 
-// What decoders do not have, or none of these devices.
-ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
-  const auto& devices = state.options.devices;
-  const auto fits = check_decoder_settings(model, devices);
-  if (fits) return Done{};
-  const std::string field(refused_field(model, devices));
-  return wrong_field(field, "unsupported_value",
-                     "Invalid '" + field + "': " + fits.error().message + ".");
+// Whoever has not named a field is told where its value comes from.
+ApiError refused_setting(const std::string& field, const NamedSettings& named, const Error& why) {
+  const bool is_servers = (field == "precision" && !named.has_precision) ||
+                          (field == "kv_cache_dtype" && !named.has_kv_cache_dtype);
+  const char* const end =
+      is_servers ? " (the server's setting, since this load names none: name one, or auto)." : ".";
+  return wrong_field(field, "unsupported_value", "Invalid '" + field + "': " + why.message + end);
 }
 
-// What models that embed or rank do not have on these devices.
-ApiStatus check_encoder(const ServedModel& model, const ServerState& state) {
-  const auto fits = check_encoder_settings(model, state.options.devices);
+// What decoders do not have, or none of these devices. `load` has the server's settings.
+ApiStatus check_decoder(const LoadRequest& load, const ServerState& state) {
+  const auto& devices = state.options.devices;
+  const auto fits = check_decoder_settings(load.model, devices);
+  if (fits) return Done{};
+  const std::string field(refused_field(load.model, devices));
+  return refused_setting(field, load.named, fits.error());
+}
+
+// What models that embed or rank do not have on these devices. `load` has the server's settings.
+ApiStatus check_encoder(const LoadRequest& load, const ServerState& state) {
+  const auto fits = check_encoder_settings(load.model, state.options.devices);
   if (fits) return Done{};
   // In the order in which they are looked at.
-  const bool has_cache = model.kv_cache_dtype != KvCacheDtype::Auto;
-  const std::string field = has_cache ? "kv_cache_dtype" : "precision";
-  return wrong_field(field, "unsupported_value",
-                     "Invalid '" + field + "': " + fits.error().message + ".");
+  const bool has_cache = load.model.kv_cache_dtype != KvCacheDtype::Auto;
+  return refused_setting(has_cache ? "kv_cache_dtype" : "precision", load.named, fits.error());
 }
 
 // An answer that tells a missing folder from a broken file would let whoever may load models ask
@@ -254,12 +270,19 @@ std::function<void(Result<Model>)> load_answer(const ExchangePtr& exchange, std:
   };
 }
 
-void load_decoder(const ExchangePtr& exchange, const ServedModel& model, const std::string& what) {
-  if (const auto fits = check_decoder(model, exchange->state()); !fits) {
-    return exchange->refuse(fits.error());
-  }
-  exchange->state().generation.decoders().load(
-      model, load_answer<ServedDecoderStatus>(exchange, what, decoder_json));
+void load_decoder(const ExchangePtr& exchange, LoadRequest load, const std::string& what) {
+  ServerState& state = exchange->state();
+  take_defaults(load.model, state.options.defaults, load.named, /*generates=*/true);
+  if (const auto fits = check_decoder(load, state); !fits) return exchange->refuse(fits.error());
+  state.generation.decoders().load(load.model,
+                                   load_answer<ServedDecoderStatus>(exchange, what, decoder_json));
+}
+
+void load_encoder(const ExchangePtr& exchange, LoadRequest load, const std::string& what) {
+  ServerState& state = exchange->state();
+  take_defaults(load.model, state.options.defaults, load.named, /*generates=*/false);
+  if (const auto fits = check_encoder(load, state); !fits) return exchange->refuse(fits.error());
+  state.service.load_model(load.model, load_answer<ServedModelStatus>(exchange, what, model_json));
 }
 
 }  // namespace
@@ -290,25 +313,22 @@ void answer_model(const ExchangePtr& exchange) {
 }
 
 void load_model(const ExchangePtr& exchange) {
-  auto model = parse_model(std::move(exchange->request.body));
-  if (!model) return exchange->refuse(model.error());
-  if (const auto fits = check_asked(*model, exchange->state()); !fits) {
+  auto load = parse_load(std::move(exchange->request.body));
+  if (!load) return exchange->refuse(load.error());
+  const ServedModel& model = load->model;
+  if (const auto fits = check_asked(model, exchange->state()); !fits) {
     return exchange->refuse(fits.error());
   }
-  const std::string what = model->name.empty() ? model->model : model->name;
+  const std::string what = model.name.empty() ? model.model : model.name;
   exchange->log_event("model " + what + ": load");
   // A name's end tells, or the files, which are looked at elsewhere.
-  if (model->model.ends_with(".gguf")) return load_decoder(exchange, *model, what);
-  const auto on_kind = [exchange, asked = *model, what](const Result<bool>& generates) {
+  if (model.model.ends_with(".gguf")) return load_decoder(exchange, *load, what);
+  const auto on_kind = [exchange, asked = *load, what](const Result<bool>& generates) {
     if (!generates) return exchange->refuse(loading_error(generates.error()));
     if (*generates) return load_decoder(exchange, asked, what);
-    if (const auto fits = check_encoder(asked, exchange->state()); !fits) {
-      return exchange->refuse(fits.error());
-    }
-    exchange->state().service.load_model(
-        asked, load_answer<ServedModelStatus>(exchange, what, model_json));
+    load_encoder(exchange, asked, what);
   };
-  exchange->state().generation.decoders().ask_kind(model->model, on_kind);
+  exchange->state().generation.decoders().ask_kind(model.model, on_kind);
 }
 
 void unload_model(const ExchangePtr& exchange) {

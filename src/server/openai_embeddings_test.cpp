@@ -59,6 +59,21 @@ TEST(EmbeddingsBody, TakesListsOfTextsAndOfIds) {
             (std::vector<std::vector<std::uint32_t>>{{1, 2}, {3}}));
 }
 
+TEST(EmbeddingsBody, WhatFollowsTheObjectIsToldFromAnObjectThatDoesNotEnd) {
+  const std::string begin = "We could not parse the JSON body of your request: ";
+  const std::string whole = R"({"model":"m","input":["}"],"user":"\""})";
+  for (const std::string more : {" x", " {\"x\":1}", "}", "]", ",", "\n[1]"}) {
+    const auto message = refused(whole + more).message;
+    EXPECT_TRUE(message.starts_with(begin + "Unexpected trailing content")) << more << message;
+  }
+  // Not at its end, or with brackets that do not fit: nobody knows where it was to end.
+  for (const char* cut : {R"({"model":"m","input":["a"])", R"({"model":"m","input":"a"]} x)"}) {
+    const auto message = refused(cut).message;
+    EXPECT_EQ(message.find("trailing"), std::string::npos) << cut << message;
+  }
+  EXPECT_EQ(parsed(whole + " \r\n\t ").call.texts.size(), 1U);
+}
+
 TEST(EmbeddingsBody, AnEmptyStringIsAText) {
   EXPECT_EQ(parsed(R"({"input":"","model":"m"})").call.texts, std::vector<std::string>{""});
 }

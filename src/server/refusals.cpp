@@ -30,6 +30,7 @@ HttpResponse missing_route_response(const HttpRequest& request, const RouteMiss&
   }
   constexpr std::size_t kShownMost = 200;  // bytes of a path that a client made up
   std::string message = "There is no route " + request.path.substr(0, kShownMost);
+  if (!miss.instead.empty()) message.append("; ").append(miss.instead);
   if (miss.nearest) message += "; did you mean " + *miss.nearest + "?";
   return error_response(api_error(404, message), error_form_of(request.path));
 }

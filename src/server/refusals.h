@@ -16,7 +16,7 @@ inline constexpr Duration kComeAgain = std::chrono::seconds(1);
 void dress_refusal(HttpResponse& response, ErrorForm form);
 
 /// The answer where no route takes a request: 405 with `Allow` for a path that exists under another
-/// method, 404 with the nearest one for a path that no route has.
+/// method, 404 with the nearest one, or what to do instead, for a path that no route has.
 HttpResponse missing_route_response(const HttpRequest& request, const RouteMiss& miss);
 
 }  // namespace muster

@@ -101,11 +101,34 @@ bool takes(const Route& route, std::string_view method) {
   return route.method == method || (method == "HEAD" && route.method == "GET");
 }
 
+std::string_view last_segment(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// What ends as the path does goes before what is spelled like it: /v1/health means /health.
 std::optional<std::string> nearest_route(std::string_view path) {
   constexpr std::size_t kPathMost = 200;  // a longer one is nobody's slip of a key
+  path = path.substr(0, kPathMost);
+  const auto segment = last_segment(path);
   std::vector<std::string> patterns;
-  for (const Route& route : kRoutes) patterns.emplace_back(route.pattern);
-  return nearest_name(path.substr(0, kPathMost), patterns);
+  std::vector<std::string> of_that_end;
+  for (const Route& route : kRoutes) {
+    patterns.emplace_back(route.pattern);
+    const bool has_end = !segment.empty() && last_segment(route.pattern) == segment;
+    if (has_end) of_that_end.emplace_back(route.pattern);
+  }
+  if (of_that_end.empty()) return nearest_name(path, patterns);
+  if (auto nearest = nearest_name(path, of_that_end)) return nearest;
+  return *std::min_element(of_that_end.begin(), of_that_end.end(),
+                           [](const auto& a, const auto& b) { return a.size() < b.size(); });
+}
+
+// Ollama's routes that change its store of models: there is nothing like them here, and a name that
+// is spelled like theirs would lead astray.
+std::string_view instead_of(std::string_view path) {
+  constexpr std::array<std::string_view, 5> kOfStore{"/api/pull", "/api/push", "/api/create",
+                                                     "/api/copy", "/api/delete"};
+  if (std::find(kOfStore.begin(), kOfStore.end(), path) == kOfStore.end()) return {};
+  return "models are pulled by `muster pull`, loaded by POST /v1/models/load and unloaded by POST "
+         "/v1/models/unload";
 }
 
 }  // namespace
@@ -173,7 +196,9 @@ std::variant<RouteMatch, RouteMiss> find_route(std::string_view method, std::str
     if (!miss.allow.empty()) miss.allow += ", ";
     miss.allow += route.method == "GET" ? "GET, HEAD" : route.method;
   }
-  if (miss.allow.empty()) miss.nearest = nearest_route(path);
+  if (!miss.allow.empty()) return miss;
+  miss.instead = instead_of(path);
+  if (miss.instead.empty()) miss.nearest = nearest_route(path);
   return miss;
 }
 

@@ -66,6 +66,7 @@ struct RouteMatch {
 struct RouteMiss {
   std::string allow;                   // "GET, HEAD": the path is there, the method is not
   std::optional<std::string> nearest;  // else a route that was perhaps meant
+  std::string_view instead;            // or what to do here for want of such a route
 };
 
 /// Threads: pure.

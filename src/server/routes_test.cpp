@@ -83,5 +83,26 @@ TEST(Routes, ASlipIsToldTheNearest) {
   EXPECT_EQ(missed("GET", "/something/else").nearest, std::nullopt);
 }
 
+TEST(Routes, ThatEndAsAPathDoesAreNearerThanWhatIsSpelledLikeIt) {
+  EXPECT_EQ(missed("GET", "/v1/health").nearest, "/health");
+  EXPECT_EQ(missed("GET", "/api/multigpu/health").nearest, "/multigpu/health");
+  EXPECT_EQ(missed("POST", "/api/v1/chat/completions").nearest, "/v1/chat/completions");
+  EXPECT_EQ(missed("POST", "/chat").nearest, "/api/chat") << "however little of it is the same";
+}
+
+TEST(Routes, OfOllamasStoreOfModelsNoOtherRouteIsMeant) {
+  for (const auto* path : {"/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete"}) {
+    for (const auto* method : {"POST", "DELETE"}) {
+      const auto miss = missed(method, path);
+      EXPECT_EQ(miss.nearest, std::nullopt) << path;
+      EXPECT_EQ(miss.instead,
+                "models are pulled by `muster pull`, loaded by POST /v1/models/load and unloaded "
+                "by POST /v1/models/unload")
+          << path;
+    }
+  }
+  EXPECT_EQ(missed("GET", "/v1/health").instead, "");
+}
+
 }  // namespace
 }  // namespace muster

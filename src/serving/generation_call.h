@@ -131,7 +131,7 @@ struct ServedDecoderStatus {
     bool is_gpu = false;                      // its weights are in a memory of the device's own
     GroupState state = GroupState::Starting;  // GivenUp: it cannot load it and does not try again
     std::string reason = {};                  // of one that is not Ready
-    std::optional<ErrorKind> failure_kind = {};  // of GivenUp: of what kind its load's error was
+    std::optional<ErrorKind> failure_kind = {};  // as DecoderGroupView's
     /// As DecoderGroupView::start_failure: its workers end before they are ready.
     std::string start_failure = {};
     bool waits_for_memory = false;  // its last load found none, and is tried again

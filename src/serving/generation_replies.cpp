@@ -137,9 +137,10 @@ void GenerationService::on_finished(ServingDecoder& decoder, StreamId stream, Fi
 
 void GenerationService::on_failed(ServingDecoder& decoder, StreamId stream, const Error& error,
                                   bool was_given) {
-  // What keeps a worker from loading is no fault of the call.
-  fail(decoder.streams.at(stream).call,
-       decoder.can_work() ? CallError{.error = error} : no_device(decoder), was_given);
+  // What keeps a worker from loading is no fault of the call, nor is a model that is damaged.
+  auto told = decoder.can_work() ? CallError{.error = error} : no_device(decoder);
+  if (told.error.kind == ErrorKind::Corrupt) told.error.kind = ErrorKind::Internal;
+  fail(decoder.streams.at(stream).call, told, was_given);
 }
 
 void GenerationService::end_choice(StreamOwner owner, FinishReason reason) {

@@ -36,6 +36,13 @@ struct ServedModel {
   std::vector<std::string> devices = {};        // by name; empty: all of the server's
 };
 
+/// What a model has that names none of its own, whether it comes at the start or in a load.
+struct ModelDefaults {
+  std::optional<Precision> precision = {};           // nullopt: auto, or the next one
+  bool wants_own_bits = false;                       // as ServedModel::wants_own_bits
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::Auto;  // of models that generate alone
+};
+
 /// An output of `muster embed` that a server searches.
 struct SearchedOutput {
   std::string name = {};  // what clients call it
@@ -47,6 +54,7 @@ struct ServeOptions {
   HttpServerOptions http;  // where to listen, TLS, limits of bodies, headers and connections
   std::vector<ServedModel> models;    // that embed or rerank
   std::vector<ServedModel> decoders;  // that generate
+  ModelDefaults defaults;             // of models that are loaded while it runs
   std::vector<SearchedOutput> searches;
   std::uint32_t models_most = 16;  // at a time, those that are being loaded included
   std::vector<Device> devices;

@@ -159,9 +159,7 @@ CallId ServingLoop::rerank(RerankCall asked,
 // Any model has a tokenizer, so one that ranks serves too where none that embeds is meant.
 CallId ServingLoop::tokenize(TokenizeCall asked,
                              std::function<void(std::variant<TokenizeAnswer, CallError>)> on_done) {
-  auto model = models_.find(asked.options.model, ModelTask::Embed);
-  if (!model && asked.options.model.empty()) model = models_.find("", ModelTask::Rerank);
-  if (!model) model = models_.find(asked.options.model, ModelTask::Rerank);
+  const auto model = models_.find_any(asked.options.model);
   if (!model) return answer_at_once(on_done, CallError{model.error(), {}});
   auto& served = **model;
   auto prompt = served.opened.prompt_name;

@@ -311,6 +311,16 @@ TEST_F(ServingDecodersTest, ADecoderWhoseWorkersNeverStartIsHopelessUnlessAnothe
   EXPECT_EQ(answer({.model = "second", .text = "a"}).text, kWhole);
 }
 
+TEST_F(ServingDecodersTest, AModelWhoseNumbersAreNoneIsHopelessAndItsFolderIsNamed) {
+  start("nan_canary");
+  const auto error = hopeless_error({}, {}, service_->models());
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind, ErrorKind::Corrupt);
+  EXPECT_NE(error->message.find("/counting: the model's logits are not finite"), std::string::npos)
+      << error->message;
+  EXPECT_EQ(message(answer({.text = "a"})), "no device can load chat: its worker was ended");
+}
+
 // The workers of cpu:0 never start, and cpu:1 may have memory later.
 TEST_F(ServingDecodersTest, CallersAreNotToldOfWorkersThatNeverStartWhereADeviceWaitsForMemory) {
   options_.devices.resize(2);

@@ -64,6 +64,15 @@ std::string ServingModel::canary_name() const {
                               opened.normalize));
 }
 
+void take_defaults(ServedModel& model, const ModelDefaults& defaults, const NamedSettings& named,
+                   bool generates) {
+  if (!named.has_precision) {
+    model.precision = defaults.precision;
+    model.wants_own_bits = defaults.wants_own_bits;
+  }
+  if (generates && !named.has_kv_cache_dtype) model.kv_cache_dtype = defaults.kv_cache_dtype;
+}
+
 Status check_encoder_settings(const ServedModel& asked, const std::vector<Device>& devices) {
   const auto& name = asked.name.empty() ? asked.model : asked.name;
   if (asked.kv_cache_dtype != KvCacheDtype::Auto) {
@@ -135,6 +144,15 @@ Result<ServingModel*> ServingModels::find(std::string_view name, ModelTask task)
                fmt::format("the model does not exist: {}; {}", name,
                            nearest ? fmt::format("did you mean {}?", *nearest)
                                    : fmt::format("served here: {}", fmt::join(names, ", ")))};
+}
+
+Result<ServingModel*> ServingModels::find_any(std::string_view name) const {
+  auto found = find(name, ModelTask::Embed);
+  if (!found) found = find(name, ModelTask::Rerank);
+  if (!found && name.empty()) {
+    return Error{ErrorKind::NotFound, "no served model embeds or reranks"};
+  }
+  return found;
 }
 
 void ServingModels::remove(ModelId id) {

@@ -60,6 +60,17 @@ struct ServingModel {
   std::map<std::pair<std::string, bool>, CacheKey> scopes_;
 };
 
+/// Which settings a model names itself; naming `auto` is naming one.
+struct NamedSettings {
+  bool has_precision = false;
+  bool has_kv_cache_dtype = false;
+};
+
+/// Gives `model` the server's settings in place of those that it does not name: the numbers of a
+/// cache only where it generates, since others have no cache. Threads: pure.
+void take_defaults(ServedModel& model, const ModelDefaults& defaults, const NamedSettings& named,
+                   bool generates);
+
 /// What the settings of a model that embeds or ranks ask for and its devices, some of a server's,
 /// do not have.
 ///
@@ -80,6 +91,12 @@ class ServingModels {
   ///
   /// Errors: NotFound, with the nearest name; InvalidArgument for a model of another task.
   Result<ServingModel*> find(std::string_view name, ModelTask task) const;
+
+  /// The served model of a name, whatever its task; for the empty name the first one that embeds,
+  /// else the first one that reranks.
+  ///
+  /// Errors: NotFound, with the nearest name.
+  Result<ServingModel*> find_any(std::string_view name) const;
 
   void remove(ModelId id);
 

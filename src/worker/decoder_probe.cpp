@@ -145,7 +145,7 @@ Result<DecoderMeasure> measure(const ProbeDecoder& probe, DecoderPrecision preci
     // Beside it nothing could be close, and the speed alone would take the slowest.
     const auto is_number = [](float logit) { return std::isfinite(logit); };
     if (!std::all_of(reference.begin(), reference.end(), is_number)) {
-      return Error{ErrorKind::Internal, "the model's logits are not finite numbers"};
+      return corrupt_error("the model's logits are not finite numbers");
     }
     result.divergence = 0;
   } else if (probe.measures_divergence) {

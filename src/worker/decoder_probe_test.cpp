@@ -147,7 +147,7 @@ TEST(DecoderProbe, AModelWithoutNumbersIsNotMeasured) {
   probe.source = model.source();
   const auto verdict = measure_decoder(probe, DeviceKind::Cpu);
   ASSERT_FALSE(verdict);
-  EXPECT_EQ(verdict.error().kind, ErrorKind::Internal);
+  EXPECT_EQ(verdict.error().kind, ErrorKind::Corrupt);
   EXPECT_EQ(verdict.error().message, "the model's logits are not finite numbers");
 }
 

@@ -11,6 +11,7 @@
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
 //   one_more      tells a token more than it is asked for
 //   fail_at=5     answers that a sequence cannot be computed that has so many tokens of a reply
+//   nan_at=5      answers there that its logits are no numbers
 //   fail_choice=1 answers that this choice cannot be computed
 //   no_logprobs   tells none, whatever is asked
 //   no_scores     tells nothing of a prompt, whatever is asked
@@ -32,8 +33,9 @@
 //   talk_at_probe prints more than a pipe holds before it does
 //   other_build   claims to be of another build
 //   wrong_canary  answers its canary otherwise
-// All but the last are about streams and about loading: whatever else it is told, it answers its
-// canary.
+//   nan_canary    answers its canary that its logits are no numbers
+// All but the last two are about streams and about loading: whatever else it is told, it answers
+// its canary.
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -88,6 +90,8 @@ Orders read_orders() {
 float logprob_of(std::uint32_t token) {
   return token < 64 ? (static_cast<float>(token) - 64) / 8 : 0;
 }
+
+Failed no_numbers() { return {{ErrorKind::Corrupt, "the model's logits are not finite numbers"}}; }
 
 Status send(MessageType type, std::uint64_t id, const std::vector<std::byte>& payload) {
   return write_frame(kSocket, static_cast<std::uint8_t>(type), id,
@@ -160,6 +164,9 @@ class Counting {
   }
 
   Status answer_canary(const Generate& request) const {
+    if (orders_.count("nan_canary") > 0) {
+      return send(MessageType::Failed, kCanary, encode(no_numbers()));
+    }
     const std::uint32_t step = orders_.count("wrong_canary") > 0 ? 2 : 1;
     Tokens told;
     for (std::uint32_t i = 1; i <= request.token_limit; ++i) {
@@ -222,6 +229,9 @@ class Counting {
       if (request.reply_count + i == order("fail_at", UINT32_MAX)) {
         return send(MessageType::Failed, id,
                     encode(Failed{{ErrorKind::Internal, "told to fail here"}}));
+      }
+      if (request.reply_count + i == order("nan_at", UINT32_MAX)) {
+        return send(MessageType::Failed, id, encode(no_numbers()));
       }
       die_if_due();
       const bool is_first = request.reply_count + i == 0;

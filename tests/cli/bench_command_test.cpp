@@ -347,6 +347,10 @@ TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {
   EXPECT_NE(missing.err.find("muster: no/such/model: no such model folder\n"), std::string::npos)
       << missing.err;
   EXPECT_EQ(missing.err.find(" ended: "), std::string::npos) << missing.err;
+  const auto decoder = muster_.run({"bench", "generate", "No-Such-Decoder"});
+  EXPECT_EQ(decoder.exit_code, 3) << decoder.err;
+  EXPECT_TRUE(decoder.err.ends_with("fetch it by muster pull ORG/NAME, or give its .gguf file\n"))
+      << decoder.err;
   // What is meant for another server does not reach this one.
   muster_.set("MUSTER_API_KEY", "sk-of-mine");
   muster_.set("MUSTER_TLS_CERT", "none.pem");

@@ -77,6 +77,20 @@ TEST_F(ChatCommand, AConversationOfWhichTheTemplateMakesNothingIsRefused) {
   EXPECT_EQ(finished.out, "");
 }
 
+// Of a model that does not generate there is no precision to tell of.
+TEST_F(ChatCommand, AModelThatEmbedsIsRefusedAsGenerateRefusesIt) {
+  Words words = words_of({});
+  words[1] = tiny_model();
+  const auto refused = muster_.run(words);
+  words[0] = "generate";
+  words.insert(words.end(), {"-p", "az"});
+  const auto alike = muster_.run(words);
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_EQ(refused.exit_code, alike.exit_code) << refused.err;
+  EXPECT_EQ(refused.err, alike.err);
+  EXPECT_EQ(refused.err.find("not measured"), std::string::npos) << refused.err;
+}
+
 TEST_F(ChatCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
   muster_.set("COUNTING_WORKER", "no_prefix_cache");
   EXPECT_NE(chat("az\n").err.find("told not to load"), std::string::npos)

@@ -30,10 +30,13 @@ class CtlCommand : public testing::Test {
 
   // On two devices, until its model is ready on both.
   void serve(const std::string& model = "chat=./model",
-             const std::string& worker = MUSTER_BINARY_DIR "/bin/counting_worker") {
-    pid_ = muster_.start({"serve", model, "--listen", "none", "--unix-socket", "s", "--log-dir",
-                          "logs", "--cache-dir", "cache", "--torch-root", "torch", "--devices",
-                          "2xcpu", "--worker-program", worker});
+             const std::string& worker = MUSTER_BINARY_DIR "/bin/counting_worker",
+             const Words& more = {}) {
+    Words words{"serve",     model,   "--listen",         "none",  "--unix-socket", "s",
+                "--log-dir", "logs",  "--cache-dir",      "cache", "--torch-root",  "torch",
+                "--devices", "2xcpu", "--worker-program", worker};
+    words.insert(words.end(), more.begin(), more.end());
+    pid_ = muster_.start(words);
     wait_until([&] { return log().find("to try it: ") != std::string::npos; });
     client_ = *HttpClient::open("unix:" + (muster_.folder() / "s").string());
     wait_until([&] {
@@ -95,12 +98,53 @@ TEST_F(CtlCommand, LoadsAndUnloadsADecoderWhileAnotherServes) {
   EXPECT_EQ(ask("chat"), 200);
   const auto again = ctl({"unload", "second"});
   EXPECT_EQ(again.exit_code, 3) << again.err;
-  EXPECT_EQ(ctl({"load", "none.gguf"}).exit_code, 3);
+  const auto none = ctl({"load", "none.gguf"});
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_EQ(none.err.find("muster pull"), std::string::npos) << none.err;
+  EXPECT_TRUE(
+      none.err.ends_with("; the file is looked for on the server's machine: give its whole path\n"))
+      << none.err;
   const auto refused = ctl({"load", "chat=./model"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("a model of that name is there: chat"), std::string::npos)
       << refused.err;
   EXPECT_EQ(end().exit_code, 0);
+}
+
+// The server may run in another folder: its log has what it was asked for.
+TEST_F(CtlCommand, WhatLiesHereIsToldFromTheRoot) {
+  serve();
+  const auto loaded = ctl({"load", "./model"});
+  EXPECT_EQ(loaded.out, "./model: loaded\n") << loaded.err;
+  const auto place = (std::filesystem::canonical(muster_.folder()) / "model").string();
+  EXPECT_EQ(ctl({"load", "a=b=./model"}).exit_code, 3) << "there is no b=./model";
+  std::filesystem::copy(muster_.folder() / "model", muster_.folder() / "x=y");
+  EXPECT_EQ(ctl({"load", "x=y"}).out, "x=y: loaded\n");
+  EXPECT_EQ(end().exit_code, 0);
+  EXPECT_NE(log().find("model " + place + ": load"), std::string::npos) << log();
+}
+
+TEST_F(CtlCommand, ALoadHasTheSettingsOfTheServerUnlessItNamesItsOwn) {
+  serve("chat=./model", MUSTER_BINARY_DIR "/bin/counting_worker",
+        {"--precision", "fp32", "--kv-cache-dtype", "int8"});
+  const auto loaded = ctl({"load", "second=./model"});
+  EXPECT_EQ(loaded.out, "second=./model: loaded\n") << loaded.err;
+  for (const auto* name : {"chat", "second"}) {
+    const auto model = Json::parse(client_->call("GET", std::string("/v1/models/") + name)->body);
+    EXPECT_EQ(model["precision"], "fp32") << name;
+    EXPECT_EQ(model["kv_cache_dtype"], "int8") << name;
+  }
+  EXPECT_EQ(end().exit_code, 0);
+}
+
+TEST_F(CtlCommand, WhoeverNamesNothingIsShownWhatItCouldBe) {
+  EXPECT_EQ(ctl({"drain"}).err,
+            "muster: muster ctl drain needs to be told which one, such as cpu:0, or all\n");
+  EXPECT_EQ(ctl({"load"}).err,
+            "muster: muster ctl load needs to be told which one, such as "
+            "chat=/models/SmolLM2.gguf\n");
+  const auto listed = muster_.run({"keys", "list"});
+  EXPECT_TRUE(listed.err.find("such as --file keys.yaml") != std::string::npos) << listed.err;
 }
 
 // No worker that embeds runs: what drains and starts again is the decoder's.

@@ -79,6 +79,10 @@ TEST_F(PlanCommand, SaysWhetherADecoderRunsHere) {
   EXPECT_NE(because({models + "qwen2-0.5b", "--machine", "2xcpu", "--context", "64"})
                 .find("it has no weights"),
             std::string::npos);
+  const std::string gguf = MUSTER_SOURCE_DIR "/src/modelfile/corpus/gguf_fuzz/llama.gguf";
+  EXPECT_NE(because({gguf, "--task", "embed", "--machine", "2xcpu"})
+                .find("llama.gguf: a GGUF file is a model that generates"),
+            std::string::npos);
 }
 
 // Of width 32 and 67 ids, by hand: in blocks of 64 inputs and 68 bytes, 224 rows of a layer with

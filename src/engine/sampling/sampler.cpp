@@ -79,7 +79,7 @@ class RawLogprobs {
   double log_sum_ = 0;
 };
 
-Error not_finite() { return {ErrorKind::Internal, "the model's logits are not finite numbers"}; }
+Error not_finite() { return corrupt_error("the model's logits are not finite numbers"); }
 
 // Before any comparison of two: what is no number has no order.
 Result<RawLogprobs> raw_logprobs(std::span<const float> logits) {

@@ -40,7 +40,7 @@ struct SampledToken {
 /// of its arguments: neither the other sequences of a step nor what was drawn before count.
 ///
 /// Of equally likely tokens the smallest id goes first. `logits` [vocab] are changed.
-/// Errors: Internal where a logit is not finite.
+/// Errors: Corrupt where a logit is not finite.
 /// Cost: log-probabilities take a pass over the vocabulary, as drawing with a temperature does;
 /// with top_p or top_k as many tokens as those leave are sorted as well. Source: transformers 5.17,
 /// generation/logits_process.py, for the order and the penalties but the two of OpenAI's API
@@ -51,7 +51,7 @@ Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& opti
 /// How likely `token` is by the logits before it, and which `top_count` would have been the
 /// likeliest there.
 ///
-/// Errors: Internal where a logit is not finite.
+/// Errors: Corrupt where a logit is not finite.
 Result<TokenLogprobs> score(std::span<const float> logits, std::uint32_t token,
                             std::size_t top_count);
 

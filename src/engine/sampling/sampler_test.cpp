@@ -292,7 +292,9 @@ TEST(SamplerTest, LogitsThatAreNoNumbersAreAnError) {
   std::vector<float> nothing{lowest, lowest};
   EXPECT_FALSE(sample(nothing, {}, TokenHistory({}), 0));
   std::vector<float> broken{1, std::numeric_limits<float>::quiet_NaN()};
-  EXPECT_FALSE(sample(broken, {}, TokenHistory({}), 0));
+  const auto refused = sample(broken, {}, TokenHistory({}), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Corrupt) << "that is no fault of muster's";
   // Before the likeliest are sorted: what is no number has no order.
   std::vector<float> unordered(100, std::numeric_limits<float>::quiet_NaN());
   for (std::size_t i = 0; i < unordered.size(); i += 2) unordered[i] = static_cast<float>(i);

@@ -1,7 +1,7 @@
 // Every device is asked as if it had room without end, since a device that is too small would get
 // no copy and so no figures; its real budget is compared afterwards. Hardware to buy is found the
-// same way, by planning simulated nodes of 1, 2, 4 and 8 devices until one holds the model: the
-// advice rests on the very planner that will place it. Types that have no name in a machine's
+// same way, by planning simulated nodes of one device, of two and so on until one holds the model:
+// the advice rests on the very planner that will place it. Types that have no name in a machine's
 // notation are skipped.
 
 #include "planner/plan/recommend.h"
@@ -75,7 +75,8 @@ std::optional<HardwareAdvice> fewest_of(const ModelDescription& model, const Pla
   fewest.custom_map.clear();
   fewest.max_memory.clear();
   fewest.may_offload = false;
-  for (const std::uint32_t count : {1U, 2U, 4U, 8U}) {
+  constexpr std::uint32_t kNodeMost = 8;  // devices; larger nodes are sold of few types
+  for (std::uint32_t count = 1; count <= kNodeMost; ++count) {
     const auto node = parse_machine(fmt::format("sim:{}x{}", count, device_class.model));
     if (!node) return std::nullopt;  // a type that nobody can buy by its name
     const auto plan = make_plan(model, *node, fewest);

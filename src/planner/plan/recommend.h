@@ -42,7 +42,7 @@ struct Recommendation {
 
 /// The device of `machine` for one copy: of those that hold it the fastest, where speeds are known,
 /// then the one with the least room left over, so that larger ones stay free; and what would hold
-/// it, of the classes given, in counts of 1, 2, 4 and 8.
+/// it, of the classes given, in one node of up to 8.
 ///
 /// Errors: those of `make_plan`.
 Result<Recommendation> recommend(const ModelDescription& model, const Machine& machine,
