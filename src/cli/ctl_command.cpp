@@ -59,7 +59,12 @@ CommandSpec ctl_spec() {
           .usage = "status | drain|resume|restart DEVICE|all | load [NAME=]MODEL | unload NAME",
           .positional_least = 1,
           .positional_most = 2,
-          .groups = {server_flags(), {"Output", {}, {{"--json", "", "the server's own answer"}}}},
+          .groups = {server_flags(),
+                     {"Loading",
+                      {},
+                      {{"--precision", "P", "of the model that is loaded (default: the server's)"},
+                       {"--kv-cache-dtype", "T", "of its cache, the same"}}},
+                     {"Output", {}, {{"--json", "", "the server's own answer"}}}},
           .examples =
               "  muster ctl status\n"
               "  muster ctl drain cpu:0       # the others take its work; then: resume\n"
@@ -222,10 +227,13 @@ LoadWord load_word(const std::string& word, bool is_server_here) {
   return load;
 }
 
-Result<std::string> load_model(ServerClient& client, const std::string& word) {
+Result<std::string> load_model(ServerClient& client, const Arguments& arguments) {
+  const auto& word = arguments.positionals[1];
   const auto load = load_word(word, client.is_here);
   Json body{{"model", load.model}};
   if (load.name) body["name"] = *load.name;
+  if (const auto precision = arguments.value("--precision")) body["precision"] = *precision;
+  if (const auto dtype = arguments.value("--kv-cache-dtype")) body["kv_cache_dtype"] = *dtype;
   if (const auto done = client.call("POST", "/v1/models/load", body_text(body)); !done) {
     return with_pull_hint(done.error(), load.model);
   }
@@ -251,13 +259,18 @@ Result<int> run_ctl(const CommandContext& context) {
                                           action, example_of(action))
                             : fmt::format("muster ctl {} takes no further word", action)};
   }
+  for (const auto* flag : {"--precision", "--kv-cache-dtype"}) {
+    if (action == "load" || !context.arguments.has(flag)) continue;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} is of muster ctl load, not of {}", flag, action)};
+  }
   auto client = MUSTER_TRY(
       ServerClient::open(context, action == "load" ? std::optional(load_limit()) : std::nullopt));
   std::string out;
   if (action == "status") {
     out = MUSTER_TRY(show_status(client, context));
   } else if (action == "load") {
-    out = MUSTER_TRY(load_model(client, words[1]));
+    out = MUSTER_TRY(load_model(client, context.arguments));
   } else if (action == "unload") {
     const auto answer =
         MUSTER_TRY(client.call("POST", "/v1/models/unload", body_text(Json{{"model", words[1]}})));

@@ -42,6 +42,9 @@ class BlockCache {
     return static_cast<std::uint32_t>(free_.size() + idle_.size());
   }
 
+  /// Those of them that hold nothing that is kept.
+  std::uint32_t free_count() const { return static_cast<std::uint32_t>(free_.size()); }
+
   /// A block of one's own: the lowest free one, so that few pages of a large cache are ever
   /// touched, else what was idle longest. At least one must be available.
   std::uint32_t take();

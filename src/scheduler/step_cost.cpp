@@ -30,10 +30,10 @@ bool StepCost::is_known(std::size_t token_count) const {
 }
 
 double StepCost::seconds_of(std::uint32_t token_count) const {
-  const std::size_t wanted = std::clamp<std::size_t>(token_count, 1, sizes_.size() - 1);
-  std::size_t below = wanted;
+  const std::size_t wanted = std::max<std::size_t>(token_count, 1);
+  std::size_t below = std::min(wanted, sizes_.size() - 1);
   while (below > 0 && !is_known(below)) --below;
-  std::size_t above = wanted;
+  std::size_t above = std::min(wanted, sizes_.size());
   while (above < sizes_.size() && !is_known(above)) ++above;
   if (below == wanted) return sizes_[wanted].seconds;
   const auto x = static_cast<double>(wanted);

@@ -29,7 +29,7 @@ class StepCost {
   };
   bool is_known(std::size_t token_count) const;
 
-  std::array<Size, 129> sizes_{};  // by tokens; larger steps are not kept
+  std::array<Size, 289> sizes_{};  // by tokens: 256 sequences, 32 of drafts
   std::uint64_t step_count_ = 0;
 };
 

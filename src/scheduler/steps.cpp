@@ -67,16 +67,19 @@ const std::vector<StepPart>& StepScheduler::next() {
 }
 
 void StepScheduler::propose(SequenceId id, std::vector<std::uint32_t> draft) {
-  auto& sequence = sequences_.at(id);
-  const bool generates = sequence.known() - sequence.computed == 1;
-  sequence.draft = generates ? std::move(draft) : std::vector<std::uint32_t>();
+  sequences_.at(id).draft = generates(id) ? std::move(draft) : std::vector<std::uint32_t>();
 }
 
-// Beside what running sequences still need for what they know, and a block for each of them: a
-// guess must not have a block that a token is soon to have.
-void StepScheduler::schedule_drafts(std::uint32_t budget) {
+// A guess must not have a block that a token is soon to have, that a sequence waits for, or that
+// others may still find their beginning in.
+std::uint32_t StepScheduler::spare_count() const {
+  if (!waiting_.empty()) return 0;
   const std::uint32_t reserved = promised_count() + static_cast<std::uint32_t>(running_.size());
-  std::uint32_t spare = cache_.available_count() - std::min(cache_.available_count(), reserved);
+  return cache_.free_count() - std::min(cache_.free_count(), reserved);
+}
+
+void StepScheduler::schedule_drafts(std::uint32_t budget) {
+  std::uint32_t spare = spare_count();
   for (auto& part : parts_) {
     auto& sequence = sequences_.at(part.sequence);
     if (sequence.draft.empty()) continue;
@@ -330,8 +333,16 @@ bool StepScheduler::append(SequenceId id, std::uint32_t token) {
     keep_full_blocks(sequence);
   } else {
     draft.clear();
+    drop_blocks_behind(sequence);
   }
   return sequence.known() < sequence.end;
+}
+
+// What only drafts have needed.
+void StepScheduler::drop_blocks_behind(Sequence& sequence) {
+  const auto needed = std::min<std::size_t>(blocks_for(sequence.known()), sequence.blocks.size());
+  cache_.release(std::span(sequence.blocks).subspan(needed));
+  sequence.blocks.resize(needed);
 }
 
 void StepScheduler::remove(SequenceId id) {

@@ -77,8 +77,10 @@ struct StepPart {
 /// already, in chunks of at most scored_most; each id is scored once, whatever is computed again.
 ///
 /// A sequence that generates may have a draft of what comes next. As much of it as budget, rows of
-/// logits and blocks leave room for, when all else has its part, is computed with its next token;
-/// nobody is preempted for it. What is appended then and equals the draft is in the cache already.
+/// logits and free blocks leave room for, when all else has its part, is computed with its next
+/// token; nobody is preempted for it, and where a sequence waits it has no further block. What is
+/// appended then and equals the draft is in the cache already; behind what does not, its blocks are
+/// free again.
 ///
 /// Pure: no clock and no thread. Threads: owned by one.
 class StepScheduler {
@@ -91,8 +93,13 @@ class StepScheduler {
   /// is asked for, leaves no room for it); ResourceExhausted (it would not fit the cache alone).
   Status add(SequenceId id, StepRequest request);
 
-  /// What may come behind the ids of a sequence, for the next part that it has. Nothing for one
-  /// that has tokens to be computed before the last one known.
+  /// It has its place, and of what is known its last token alone is to be computed.
+  bool generates(SequenceId id) const {
+    const auto& sequence = sequences_.at(id);
+    return !sequence.blocks.empty() && sequence.known() - sequence.computed == 1;
+  }
+
+  /// What may come behind the ids of a sequence that generates, for the next part that it has.
   void propose(SequenceId id, std::vector<std::uint32_t> draft);
 
   /// What to compute now; nothing when there is no sequence.
@@ -146,6 +153,7 @@ class StepScheduler {
   void schedule_prompts(std::uint32_t& budget);
   void share_out(std::uint32_t& budget);
   void schedule_waiting(std::uint32_t& budget);
+  std::uint32_t spare_count() const;
   void schedule_drafts(std::uint32_t budget);
   std::vector<SequenceId> prompts() const;
   void compute_more(SequenceId id, std::uint32_t most, std::uint32_t& budget);
@@ -159,6 +167,7 @@ class StepScheduler {
   void preempt(SequenceId id);
   void plan(SequenceId id, std::uint32_t count, std::uint32_t& budget);
   void keep_full_blocks(Sequence& sequence);
+  void drop_blocks_behind(Sequence& sequence);
   void release_blocks(Sequence& sequence);
 
   const StepOptions options_;

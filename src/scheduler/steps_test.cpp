@@ -491,6 +491,46 @@ TEST(StepSchedulerTest, ADraftTakesNoBlockThatATokenIsSoonToHave) {
   EXPECT_EQ(steps.next(), (Parts{{1, 3, 1, true}})) << "one block is left, for its own next token";
 }
 
+// Ten positions take three blocks of four, and the five that are known then take two.
+TEST(StepSchedulerTest, BlocksOfADraftThatWasWrongAreFreeAgain) {
+  auto steps = generating(small(), 20);
+  steps.propose(1, {4, 5, 6, 7, 8, 9});
+  steps.next();
+  EXPECT_EQ(steps.blocks(1).size(), 3U);
+  steps.complete();
+  EXPECT_TRUE(steps.append(1, 9));
+  EXPECT_EQ(steps.blocks(1).size(), 2U);
+  EXPECT_EQ(steps.cache().available_count(), 6U);
+}
+
+TEST(StepSchedulerTest, ADraftTakesNoBlockThatASequenceWaitsFor) {
+  auto options = small();
+  options.sequences_most = 1;
+  auto steps = generating(options, 20);
+  ASSERT_TRUE(add(steps, 2, 4, 5));
+  steps.propose(1, {4, 5, 6});
+  EXPECT_EQ(steps.next(), (Parts{{1, 3, 1, true}}));
+}
+
+// Six blocks of eight are kept for others to begin behind, one has the prompt, and one is free, for
+// the next tokens.
+TEST(StepSchedulerTest, ADraftEvictsNothingThatIsKept) {
+  auto options = small();
+  options.step_tokens_most = 30;
+  StepScheduler steps(options);
+  ASSERT_TRUE(add(steps, 2, 24, 1));
+  steps.next();
+  steps.complete();
+  steps.remove(2);
+  ASSERT_TRUE(add(steps, 1, 3, 20));
+  steps.next();
+  steps.complete();
+  EXPECT_TRUE(steps.append(1, 7));
+  steps.propose(1, {4, 5, 6, 7, 8});
+  EXPECT_EQ(steps.next(), (Parts{{1, 3, 1, true}}));
+  EXPECT_EQ(steps.cache().free_count(), 1U);
+}
+
 TEST(StepSchedulerTest, APromptThatIsUnderWayHasNoDraft) {
   StepScheduler steps(small());
   ASSERT_TRUE(add(steps, 1, 12, 9));

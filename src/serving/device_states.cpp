@@ -113,7 +113,11 @@ std::optional<Error> hopeless_error_of(const ServedDecoderStatus& decoder) {
         return worker.state == GroupState::GivenUp || !worker.start_failure.empty();
       });
   if (!is_hopeless) return std::nullopt;
-  const auto& worker = decoder.devices.front();
+  // Of damage only where all say so: else another device may do.
+  const auto other =
+      std::find_if(decoder.devices.begin(), decoder.devices.end(),
+                   [](const Worker& worker) { return worker.failure_kind != ErrorKind::Corrupt; });
+  const auto& worker = other != decoder.devices.end() ? *other : decoder.devices.front();
   return load_error(decoder.name, worker.name, worker.reason, worker.failure_kind);
 }
 

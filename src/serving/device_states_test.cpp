@@ -183,6 +183,9 @@ TEST(HopelessError, SaysWhatTheWorkersLastSaidThatNeverStart) {
   EXPECT_EQ(error->message,
             "no device can load what is to be served: chat: cpu:0: its worker ended with exit code "
             "3; it last said: told to exit");
+  const auto damaged_first = hopeless_error({}, {}, {decoder({kFailed, ending})});
+  ASSERT_TRUE(damaged_first);
+  EXPECT_EQ(damaged_first->kind, ErrorKind::Unavailable) << "not every worker calls it damaged";
   const Worker ready{.name = "cpu:1", .state = GroupState::Ready};
   EXPECT_FALSE(hopeless_error({}, {}, {decoder({ending, ready})}));
   EXPECT_FALSE(hopeless_error({}, {}, {decoder({ending}), decoder({ready})}))

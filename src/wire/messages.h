@@ -53,7 +53,7 @@ inline constexpr Duration kExpectTime = std::chrono::microseconds(500);
 
 /// Worker: who speaks. Both sides refuse another protocol or build.
 struct Hello {
-  static constexpr std::uint32_t kProtocol = 12;
+  static constexpr std::uint32_t kProtocol = 13;
   std::uint32_t protocol = kProtocol;
   std::string build;  // the version and commit both programs were built from
   std::string

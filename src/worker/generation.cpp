@@ -117,7 +117,7 @@ void Generation::propose() {
   std::vector<std::vector<std::uint32_t>> drafts;
   std::vector<DraftOffer> offers;
   for (auto& [id, sequence] : sequences_) {
-    if (!sequence.is_replying) continue;
+    if (!sequence.is_replying || !scheduler_.generates(id)) continue;
     ids.push_back(id);
     drafts.push_back(sequence.lookup.draft(scheduler_.ids(id), drafted_most_));
     offers.push_back({.size = drafts.back().size(), .hit_rate = sequence.lookup.hit_rate()});
@@ -140,7 +140,7 @@ void Generation::learn_cost(const std::vector<StepPart>& parts, Duration time) {
 // is computed again, which nobody else sees.
 void Generation::announce(const std::vector<StepPart>& parts) const {
   std::uint32_t count = 0;
-  for (const auto& part : parts) count += part.count - part.draft_count;
+  for (const auto& part : parts) count += part.count;
   if (count > parts.size()) events_.on_step_begun(count);
 }
 
@@ -222,7 +222,9 @@ bool Generation::choose(std::vector<DueSequence>& due, Tokens& told) {
     return false;
   }
   for (auto& [id, logits, sampled, status] : due) {
-    if (!sampled.empty()) told.accepted_count += static_cast<std::uint32_t>(sampled.size()) - 1;
+    // Each but the last one was drafted; where the one behind them could not be chosen, all were.
+    const std::size_t others = status && !sampled.empty() ? 1 : 0;
+    told.accepted_count += static_cast<std::uint32_t>(sampled.size() - others);
     for (auto& token : sampled) append(id, std::move(token), told.tokens);
     if (status) continue;
     failed_.emplace(id, status.error());

@@ -134,6 +134,14 @@ TEST_F(CtlCommand, ALoadHasTheSettingsOfTheServerUnlessItNamesItsOwn) {
     EXPECT_EQ(model["precision"], "fp32") << name;
     EXPECT_EQ(model["kv_cache_dtype"], "int8") << name;
   }
+  const auto named =
+      ctl({"load", "third=./model", "--precision", "bf16", "--kv-cache-dtype", "fp16"});
+  EXPECT_EQ(named.out, "third=./model: loaded\n") << named.err;
+  const auto third = Json::parse(client_->call("GET", "/v1/models/third")->body);
+  EXPECT_EQ(third["precision"], "bf16");
+  EXPECT_EQ(third["kv_cache_dtype"], "fp16");
+  EXPECT_EQ(ctl({"status", "--precision", "bf16"}).err,
+            "muster: --precision is of muster ctl load, not of status\n");
   EXPECT_EQ(end().exit_code, 0);
 }
 
