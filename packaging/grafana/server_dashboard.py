@@ -171,6 +171,10 @@ def replies():
         panel("Times that replies gave way", "timeseries",
               [(f"increase(muster_generation_worker_preemptions_total{{{MODEL},{DEVICE_ALONE}}}[10m])", "{{instance}} {{device}} {{model}}")],
               help="Within ten minutes: their keys and values are computed again."),
+        panel("Tokens guessed ahead a second", "timeseries",
+              [(rate_by("instance", f"muster_generation_worker_draft_tokens_total{{{MODEL},{DEVICE_ALONE}}}"), "{{instance}} guessed"),
+               (rate_by("instance", f"muster_generation_worker_accepted_tokens_total{{{MODEL},{DEVICE_ALONE}}}"), "{{instance}} came true")],
+              help="num_speculative_tokens: where few come true, guessing has cost time."),
         panel("Workers of decoders", "state-timeline", [(state, "{{instance}} {{device}} {{model}}")], width=16, names=STATES),
     ]
 
