@@ -15,8 +15,9 @@ namespace muster {
 
 void DecoderWorkers::become_ready(std::size_t index) {
   auto& group = groups_[index];
-  if (group.was_ever_ready || group.failed_start_count > 0)
+  if (group.was_ever_ready || group.failed_start_count > 0) {
     parts_.on_notice("its new worker answers as it should", index);
+  }
   group.canary.reset();
   group.state = State::Ready;
   group.is_asked_for = false;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/build_info.h"
 #include "base/wall_clock.h"
 #include "jobs/context_fit.h"
 #include "jobs/decoder_cache.h"
@@ -102,18 +101,8 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
   on.on_notice = made->events_.on_notice;
   const auto cached = std::uint64_t{made->context_tokens_} + kBlockTokens;
   const auto kept = kept_as(options.kv_cache_dtype, options.precision);
-  inside.session = MUSTER_TRY(
-      DecoderSession::start({.device = options.device,
-                             .worker_program = options.worker_program,
-                             .torch_root = options.torch_root,
-                             .build = std::string(build_name()),
-                             .source = std::filesystem::absolute(options.source).string(),
-                             .precision = options.precision,
-                             .kv_cache_dtype = options.kv_cache_dtype,
-                             .cache_bytes = cached * token_cache_bytes(spec, kept),
-                             .has_prefix_cache = options.has_prefix_cache,
-                             .drafted_tokens_most = options.drafted_tokens_most},
-                            std::move(on), clock));
+  inside.session = MUSTER_TRY(DecoderSession::start(
+      session_options(options, cached * token_cache_bytes(spec, kept)), std::move(on), clock));
   return made;
 }
 

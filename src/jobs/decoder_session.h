@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/build_info.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "coordinator/restart_policy.h"
@@ -38,6 +39,21 @@ struct DecoderSessionOptions {
   /// (coordinator/step_watch.h).
   Duration silence_most = std::chrono::seconds(60);
 };
+
+/// What one reply (GenerateOptions) and a conversation (ConversationOptions) say of it alike.
+template <typename Options>
+DecoderSessionOptions session_options(const Options& options, std::uint64_t cache_bytes) {
+  return {.device = options.device,
+          .worker_program = options.worker_program,
+          .torch_root = options.torch_root,
+          .build = std::string(build_name()),
+          .source = std::filesystem::absolute(options.source).string(),
+          .precision = options.precision,
+          .kv_cache_dtype = options.kv_cache_dtype,
+          .cache_bytes = cache_bytes,
+          .has_prefix_cache = options.has_prefix_cache,
+          .drafted_tokens_most = options.drafted_tokens_most};
+}
 
 /// What is to be continued.
 struct SequenceRequest {

@@ -9,7 +9,6 @@
 #include <charconv>
 #include <utility>
 
-#include "base/build_info.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/wall_clock.h"
@@ -36,19 +35,6 @@ std::uint64_t token_bytes(const GenerateOptions& options, const DecoderSpec& spe
 std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spec) {
   const auto most = generate_tokens_most(options, spec.length_max) + kBlockTokens;
   return most * token_bytes(options, spec);
-}
-
-DecoderSessionOptions session_options(const GenerateOptions& options, std::uint64_t cache_bytes) {
-  return {.device = options.device,
-          .worker_program = options.worker_program,
-          .torch_root = options.torch_root,
-          .build = std::string(build_name()),
-          .source = std::filesystem::absolute(options.source).string(),
-          .precision = options.precision,
-          .kv_cache_dtype = options.kv_cache_dtype,
-          .cache_bytes = cache_bytes,
-          .has_prefix_cache = options.has_prefix_cache,
-          .drafted_tokens_most = options.drafted_tokens_most};
 }
 
 // Of one that is too long no more is read than tells so: a frame to a worker has a limit, too.

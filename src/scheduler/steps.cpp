@@ -79,6 +79,10 @@ std::uint32_t StepScheduler::spare_count() const {
 }
 
 void StepScheduler::schedule_drafts(std::uint32_t budget) {
+  const bool has_drafts = std::any_of(parts_.begin(), parts_.end(), [this](const StepPart& part) {
+    return !sequences_.at(part.sequence).draft.empty();
+  });
+  if (!has_drafts) return;
   std::uint32_t spare = spare_count();
   for (auto& part : parts_) {
     auto& sequence = sequences_.at(part.sequence);

@@ -239,7 +239,6 @@ bool Generation::choose(std::vector<DueSequence>& due, Tokens& told) {
 void Generation::sample(DueSequence& due) {
   auto& sequence = sequences_.at(due.id);
   const auto draft = scheduler_.draft(due.id);
-  const auto& stops = sequence.stop_ids;
   const std::size_t known = scheduler_.ids(due.id).size();
   const std::size_t vocab = decoder_.vocab_size();
   for (std::size_t i = 0; i * vocab < due.logits.size(); ++i) {
@@ -251,7 +250,7 @@ void Generation::sample(DueSequence& due) {
     }
     const auto token = sampled->token;
     due.sampled.push_back(*std::move(sampled));
-    if (std::find(stops.begin(), stops.end(), token) != stops.end()) return;
+    if (sequence.stops_at(token)) return;
     sequence.history.add_reply(token);
     if (i == draft.size() || draft[i] != token) return;
   }
@@ -260,9 +259,7 @@ void Generation::sample(DueSequence& due) {
 void Generation::append(SequenceId id, engine::SampledToken sampled,
                         std::vector<GeneratedToken>& tokens) {
   auto& sequence = sequences_.at(id);
-  const auto& stops = sequence.stop_ids;
-  const bool is_stop = std::find(stops.begin(), stops.end(), sampled.token) != stops.end();
-  if (is_stop) return finish(id, FinishReason::Stop);
+  if (sequence.stops_at(sampled.token)) return finish(id, FinishReason::Stop);
   tokens.push_back({.sequence = id,
                     .token = sampled.token,
                     .is_prompt = false,

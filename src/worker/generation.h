@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -79,6 +80,10 @@ class Generation {
     bool has_begun = false;    // that it has is told
     bool is_replying = false;  // it has a token
     PromptLookup lookup = {};
+
+    bool stops_at(std::uint32_t token) const {
+      return std::find(stop_ids.begin(), stop_ids.end(), token) != stop_ids.end();
+    }
   };
 
   /// One whose next token is chosen by its logits in this step, and those behind it as far as its
